@@ -1,4 +1,4 @@
-// What an account's stream tells over HTTP: tests wait for it instead of asking again and again.
+// The events of an account's stream over HTTP: tests wait for them instead of polling.
 import { createParser } from "eventsource-parser";
 
 export interface AccountEvent {
@@ -6,7 +6,7 @@ export interface AccountEvent {
   [member: string]: unknown;
 }
 
-/** The account's first event of which `holds` is true; it may have been published long before. */
+/** The account's first event for which `holds` is true; it may be an old one. */
 export async function accountEvent(
   { url, key }: { url: string; key: string | null }, holds: (event: AccountEvent) => boolean,
 ): Promise<AccountEvent> {

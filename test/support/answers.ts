@@ -1,7 +1,7 @@
 // Checks every answer a test gets with fetch from a Parley server against the OpenAPI document:
-// operation, status, content type and JSON body. An object with declared members is closed to
-// others, so that the server sends no field that nobody can read about. Started by server.ts and
-// process.ts; a test whose server answers what the document does not have fails there.
+// operation, status, content type and JSON body. An object with declared members may have no
+// others, so that the server sends no undocumented field. Started by server.ts and process.ts; a
+// test fails at an answer that the document does not have.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -13,13 +13,13 @@ export interface Answered {
   /** The path of the URL, without its query. */
   path: string;
   status: number;
-  /** Without its parameters; empty where there is none. */
+  /** Without its parameters; empty if there is none. */
   contentType: string;
-  /** Empty where the content is no JSON. */
+  /** Empty if the content is not JSON. */
   text: string;
 }
 
-/** What is wrong with an answer, by operation, status and place; null where nothing is. */
+/** What is wrong with an answer, by operation, status and place; null: nothing. */
 export type AnswerCheck = (answered: Answered) => string | null;
 
 interface Template {
@@ -30,9 +30,9 @@ interface Template {
 const JSON_TYPE = "application/json";
 const BASE = "parley:";
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
-/** Clients receive it in words. */
+/** Other paths of the same operations, which the document has only in its descriptions. */
 const OTHER_SPELLINGS: Record<string, string> = { "/api/mcp": "/mcp", "/healthz": "/readyz" };
-/** How the server refuses what it does not offer; some of it wants a key first. */
+/** How the server refuses what it does not offer; some of it needs a key first. */
 const NOT_OFFERED = [401, 404, 405, 501];
 const REFUSALS = {
   anyOf: ["Refusal", "RefusalSuccess", "OpenAiError"]
@@ -52,7 +52,7 @@ function closed(value: unknown, isMembers = false): unknown {
   return isOpen ? copy : { ...copy, additionalProperties: false };
 }
 
-/** Those with fewer placeholders first, as the server finds them. */
+/** Paths with fewer placeholders come first, as in the server's routing. */
 function templatesOf({ paths, servers }: Document): Template[] {
   const placeholders = ({ path }: Template): number => path.split("{").length;
   return Object.entries(paths)
@@ -115,7 +115,7 @@ interface Watched {
 const watched = new Map<string, Watched>();
 let shared: AnswerCheck | null = null;
 
-/** A client under test may take the refused answer for a broken line and try again. */
+/** Fails at exit too: a client under test may take the failure for a network error and retry. */
 function failAtExit(problem: string): void {
   process.once("exit", () => {
     console.error(problem);
@@ -134,7 +134,7 @@ export function checkAnswers(
   };
 }
 
-/** Beside what run.ts prepares, once for all files of a run. */
+/** Made once for all files of a run, and kept beside what run.ts prepares. */
 async function documentOfRun(make: () => object | Promise<object>): Promise<object> {
   const { PREPARED_DATABASE } = process.env;
   if (PREPARED_DATABASE === undefined) return make();
@@ -147,7 +147,7 @@ async function documentOfRun(make: () => object | Promise<object>): Promise<obje
   return document;
 }
 
-/** As `checkAnswers`; the document, which no setting changes, is made once. */
+/** Like `checkAnswers`, with one document for all servers: no setting changes it. */
 export async function watchAnswers(
   url: string, make: () => object | Promise<object>,
 ): Promise<() => void> {

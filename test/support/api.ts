@@ -9,7 +9,7 @@ export interface CallOptions {
 
 export interface CallResult {
   status: number;
-  // Tests look into bodies freely; each asserts what it relies on.
+  // Tests read bodies untyped; each asserts what it relies on.
   // oxlint-disable-next-line typescript/no-explicit-any
   body: any;
   headers: Headers;
@@ -37,7 +37,7 @@ export async function callApi(
   return { status, body: isJson ? JSON.parse(text) : text, headers: received };
 }
 
-/** What a GET, or a POST where there is a body, is answered; it has to succeed. */
+/** The answer to a GET, or to a POST if there is a body; it has to succeed. */
 export async function ask(
   { url, key }: { url: string; key: string | null }, path: string, body?: object,
 ): Promise<CallResult["body"]> {

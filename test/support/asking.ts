@@ -1,16 +1,16 @@
-// The one place where a test asks again and again: for what nobody tells of, as what the server
-// writes down after its last event, or what another program has opened.
+// The one place where tests poll: for what no event announces, such as what the server stores after
+// its last event, or what another program has opened.
 import { setTimeout as nextLook } from "node:timers/promises";
 import { inspect } from "node:util";
 
 const LOOK_MS = 20;
-/** Between two looks at what takes longer than that already: many wait beside each other. */
+/** The interval once a wait has lasted `LONG_MS`: many tests poll at the same time. */
 const LATER_LOOK_MS = 50;
 const LONG_MS = 1000;
-/** What never comes fails in the end, on a busy machine too, and with what came in its place. */
+/** Long enough for a busy machine; then what never comes fails, with the last answer. */
 const PATIENCE_MS = 120_000;
 
-/** The first answer of which `holds` is true. */
+/** The first answer for which `holds` is true. */
 export async function askUntil<Answer>(
   ask: () => Answer | Promise<Answer>, holds: (answer: Answer) => boolean,
 ): Promise<Answer> {

@@ -1,5 +1,5 @@
-// The Asterisk carrier alone, joined with a double of Asterisk: what it asks of the one and tells
-// whoever listens.
+// The Asterisk carrier alone, connected to a double of Asterisk: what it requests from the double,
+// and what it reports to its listener.
 import assert from "node:assert/strict";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
@@ -24,7 +24,7 @@ export const log = createLogger("silent");
 export const system = createSystem();
 export const newToken = (): string => system.uuid();
 
-/** A double and what talks with it, connected and looked around. */
+/** A double and a carrier; `begin` connects them, until the carrier reads what is there. */
 export async function connectDouble(more: Partial<AsteriskCallsOptions> = {}) {
   const asterisk = await startAsteriskDouble();
   const heard = createReceived<Heard>();
@@ -39,7 +39,7 @@ export async function connectDouble(more: Partial<AsteriskCallsOptions> = {}) {
   };
   const begin = async (): Promise<void> => {
     calls.connect!({
-      // A report is waited for by its token and what it says, together.
+      // Tests wait for a report by its token and kind together.
       report: (token, report) => {
         for (const { kind } of report.events) heard.receive({ kind: `${token} ${kind}`, token, report });
       },

@@ -1,7 +1,8 @@
-// Asterisk's REST interface and its connection for events, as its swagger describes them and the
-// real one was seen to do: what was asked is kept, and tests say what is published. Channels and
-// bridges it has are those created and not yet deleted, and a channel of externalMedia enters the
-// application by itself. For what needs no telephone, and for what no real Asterisk does.
+// A double of Asterisk's REST interface and its connection for events, as its swagger describes
+// them and the real one was seen to behave: it keeps requests, and tests say what is published. It
+// has the channels and bridges that were created and not yet deleted; a channel of externalMedia
+// enters the application by itself. For tests without a telephone, and for what no real Asterisk
+// does.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -15,7 +16,7 @@ export interface AriRequest {
   query: URLSearchParams;
 }
 
-/** Null: as it should be; a number: this status. */
+/** Null: as the real one; a number: this status; `lose`: it acts, and cuts the connection. */
 export type Behaviour = (request: AriRequest) => number | "lose" | null;
 
 export interface DoubleChannel {
@@ -32,10 +33,10 @@ export interface AsteriskDouble {
   channels: Map<string, DoubleChannel>;
   bridges: Set<string>;
   behave(behaviour: Behaviour | null): void;
-  /** Whether externalMedia enters the application; it does. */
+  /** Whether externalMedia enters the application; true at first. */
   hasMedia: boolean;
   tell(event: object | string): void;
-  /** A channel in the application, and the event that says so. */
+  /** Puts a channel into the application, and publishes the event that says so. */
   enters(id: string, more?: Partial<DoubleChannel>): void;
   destroyed(id: string, cause: number): void;
   /** Cuts the connections for events. */
@@ -86,7 +87,7 @@ export async function startAsteriskDouble(): Promise<AsteriskDouble> {
     channels.delete(id);
     tell({ type: "ChannelDestroyed", cause, cause_txt: "", channel });
   };
-  /** What the real one would do; its status and body. */
+  /** Does what the real one would; returns its status and body. */
   const act = (method: string, path: string, body: Record<string, unknown>): [number, unknown] => {
     const [, kind, id = "", what] = path.split("/").map(decodeURIComponent);
     const list = kind === "bridges" ? bridges : channels;

@@ -1,6 +1,6 @@
 // Asterisk as the telephone system at the far end: a registrar and a trunk on 127.0.0.1, started in
-// the foreground with a configuration of the test's own in a temporary folder, and steered and
-// watched over its manager interface. Tests skip where there is none. Debian 12 has no Asterisk;
+// the foreground with a configuration of the test's own in a temporary folder, and controlled and
+// watched over its manager interface. Tests skip if it is not installed. Debian 12 has no Asterisk;
 // asterisk-root.sh makes a folder with that of Debian sid, which ASTERISK_ROOT names.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ const MODULES = [
   "res_rtp_asterisk", "res_sorcery_astdb", "res_sorcery_config", "res_sorcery_memory", "res_srtp",
   "res_timing_timerfd",
 ];
-/** Beside those, for calls steered over its REST interface. */
+/** Further modules, for calls controlled over its REST interface. */
 const ARI_MODULES = [
   "app_stasis", "chan_websocket", "codec_resample", "func_dialplan", "res_ari", "res_ari_bridges",
   "res_ari_channels", "res_ari_events", "res_ari_model", "res_http_websocket", "res_stasis",
@@ -38,7 +38,7 @@ const RTP_PORTS = 100;
 const READY = "Asterisk Ready";
 
 interface Installation {
-  /** What is run, with what comes before its own arguments. */
+  /** The command that is run, and what comes before Asterisk's own arguments. */
   command: string;
   before: string[];
   modules: string;
@@ -59,7 +59,7 @@ function findInstallation(): Installation | null {
   if (command === undefined || modules === undefined) return null;
   const data = join(root ?? "/", "usr/share/asterisk");
   if (root === undefined) return { command, before: [], modules, data };
-  // Its own loader and libraries: it was built against others than this system has.
+  // Asterisk gets its own loader and libraries: it was built against others than the system's.
   const loader = ["lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"]
     .map((path) => join(root, path)).find((path) => existsSync(path));
   if (loader === undefined) return null;
@@ -73,7 +73,7 @@ export const noAsterisk = (): string | false =>
   findInstallation() === null
     ? "Asterisk is neither installed nor in the folder ASTERISK_ROOT names" : false;
 
-/** What the manager interface tells; its names are Asterisk's. */
+/** A message of the manager interface; its names are Asterisk's. */
 export type AsteriskEvent = Record<string, string>;
 
 export interface Asterisk {
@@ -83,20 +83,20 @@ export interface Asterisk {
   ariUrl: string | null;
   /** Sounds it plays (`name.wav` in it is `FOLDER/name`) and recordings it makes. */
   folder: string;
-  /** The event with these values, and number, from 0, once it is there. */
+  /** Resolves to the event with these values and that number, from 0, once it has come. */
   saw(name: string, values?: AsteriskEvent, number?: number): Promise<AsteriskEvent>;
-  /** How many of them there have been. */
+  /** How many such events there have been. */
   count(name: string, values?: AsteriskEvent): number;
-  /** A command of its console; resolves to what it says. */
+  /** Runs a command of its console; resolves to the output. */
   command(text: string): Promise<string>;
   /**
-   * Calls the line, and once it has answered sends it to the extension; `more` of the action.
+   * Calls the line, and once it has answered sends it to the extension; `more`: further fields.
    * Rejects when it does not answer.
    */
   originate(line: string, extension: string, caller: string, more?: AsteriskEvent): Promise<void>;
   /** Samples of a WAV it has written. */
   recording(name: string): Int16Array;
-  /** Ends as when it is pulled out, and is started again knowing nothing, on the same ports. */
+  /** Ends it as a power cut would, and starts it again without state, on the same ports. */
   restart(): Promise<void>;
   /** Idempotent. */
   close(): Promise<void>;
@@ -109,21 +109,21 @@ export interface AsteriskOptions {
   /** The context `far` in extensions.conf, and contexts after it; `FOLDER` as above. */
   extensions: string;
   sounds?: Record<string, Buffer>;
-  /** Files (PEM); with them TLS is listened for. */
+  /** PEM files; with them Asterisk listens for TLS. */
   tls?: { key: string; cert: string };
   /** Its REST interface, and where its one client for media (named as the user) connects to. */
   ari?: { user: string; password: string; mediaUrl: string };
-  /** Told what it writes on its console. */
+  /** Receives what it prints on its console. */
   print?(text: string): void;
 }
 
-/** The extension's steps, one after the other. */
+/** The lines of an extension with these steps, one after the other. */
 export const extension = (name: string, ...steps: string[]): string =>
   steps.map((step, at) => `exten => ${name},${at === 0 ? "1" : "n"},${step}\n`).join("");
 
 export const LINE_PASSWORD = "correct horse";
 
-/** Sections of a line as an administrator sets it up; more settings for each of the three. */
+/** The sections of a line as an administrator sets it up, each with further settings. */
 export const line = (
   name: string, endpoint: string[] = [], aor: string[] = [], auth: string[] = [],
 ): string => [
@@ -149,7 +149,7 @@ export async function startAsterisk(options: AsteriskOptions): Promise<Asterisk>
   const firstRtpPort = await freePorts();
   const configuration = configure(
     { ...options, folder, port, tlsPort, managerPort, ariPort, firstRtpPort }, installation);
-  // `keys` it wants to see below the folder of keys; it is never looked into.
+  // Asterisk requires `keys` below its folder of keys; nothing is read from it.
   for (const name of ["conf", "run", "lib", "keys", "agi", "spool", "log"]) {
     mkdirSync(join(folder, name));
   }
@@ -208,7 +208,7 @@ interface Places extends AsteriskOptions {
   firstRtpPort: number;
 }
 
-/** What ARI and chan_websocket need, by name of file. */
+/** The configuration for ARI and chan_websocket, by name of file. */
 function configureAri({ ari, ariPort }: Places): Record<string, string> {
   if (!ari || ariPort === null) return {};
   const { user, password, mediaUrl } = ari;
@@ -223,7 +223,7 @@ function configureAri({ ari, ariPort }: Places): Record<string, string> {
   };
 }
 
-/** Its files, by name. */
+/** Its configuration files, by name. */
 function configure(places: Places, { modules, data }: Installation): Record<string, string> {
   const { folder, port, tlsPort, managerPort, tls, firstRtpPort } = places;
   const fill = (text: string): string =>
@@ -247,7 +247,7 @@ function configure(places: Places, { modules, data }: Installation): Record<stri
     ].join("\n"),
     "extensions.conf": `[far]\n${fill(places.extensions)}`,
     "pjsip.conf": [
-      // Callers here say in From which number they are, in the credentials who they are.
+      // Callers here give their number in From, and who they are in the credentials.
       "[global]", "type=global", "endpoint_identifier_order=auth_username,username",
       "[udp]", "type=transport", "protocol=udp", `bind=127.0.0.1:${port}`,
       ...(tls && tlsPort ? [
@@ -320,7 +320,7 @@ async function isReady(
   });
 }
 
-/** Actions and events, both as lines `Name: value` with an empty line behind. */
+/** Actions and events are both lines `Name: value`, ended by an empty line. */
 async function openManager(port: number, events: ReturnType<typeof createEvents>) {
   const socket: Socket = connect(port, "127.0.0.1");
   await once(socket, "connect");
@@ -338,7 +338,7 @@ async function openManager(port: number, events: ReturnType<typeof createEvents>
       else answers.get(message.ActionID ?? "")?.(message);
     }
   });
-  // Unlike those of the one before it, when there was one.
+  // Ids begin at the time, so that they differ from those of an earlier connection.
   const first = Date.now();
   let actions = 0;
   const act = (action: AsteriskEvent): Promise<AsteriskEvent> => new Promise((resolve) => {

@@ -1,6 +1,6 @@
-// Debian's baresip as the telephone at the far end: it plays a file for a microphone, writes down
-// both directions as it sends and hears them, and is steered over its control port. Tests skip
-// where it is not installed.
+// Debian's baresip as the telephone at the far end: it plays a file as its microphone, records both
+// directions as it sends and hears them, and is controlled over its control port. Tests skip if it
+// is not installed.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const MODULES = "/usr/lib/baresip/modules";
 const NEEDED = [
   "account", "aubridge", "aufile", "ctrl_tcp", "g711", "g722", "menu", "opus", "sndfile", "srtp",
 ];
-/** It takes leave of whom it talks to within that. */
+/** After this (`-t`) it quits by itself, and hangs up. */
 const QUIT_S = 90;
 
 /** Why tests with baresip cannot run here; false: they can. */
@@ -30,14 +30,14 @@ export function noBaresip(): string | false {
 
 export const RATE = 8000;
 
-/** What it speaks, and at which rate and in how many channels it then writes down. */
+/** The codecs it may speak, and the rate and channels of its recordings with each. */
 const CODECS = {
   g711: { rate: RATE, channels: 1, account: "" },
   g722: { rate: 16_000, channels: 1, account: ";audio_codecs=G722/16000/1" },
   opus: { rate: 48_000, channels: 2, account: ";audio_codecs=opus/48000/2" },
 } as const;
 
-/** One channel of a WAV; the sizes in the head of one that was cut off are not believed. */
+/** One channel of a WAV; the header's sizes are ignored: those of a file cut off are wrong. */
 function samplesOf(wav: Buffer): Int16Array {
   const channels = wav.readUInt16LE(22);
   const at = wav.indexOf("data", 12, "latin1") + 8;
@@ -50,7 +50,7 @@ export interface Recordings {
   /** What it sent, and what it heard: both as they were when it hung up, at the codec's rate. */
   sent: Int16Array;
   heard: Int16Array;
-  /** What was in its folder and what it said at last, for when something is missing. */
+  /** The files in its folder and its last output, for when something is missing. */
   log: string;
 }
 
@@ -61,8 +61,8 @@ export interface Baresip {
   /** For example `dial` with an address, `hangup`, `sndcode` with a key. */
   command(name: string, params?: string): Promise<void>;
   /**
-   * Ends it, when it has not ended yet, and reads what it wrote down. Idempotent. SIGKILL: it takes
-   * leave of nobody, where nobody would answer.
+   * Ends it, if it has not ended yet, and reads its recordings. Idempotent. SIGKILL: it does not
+   * hang up first, for when nobody would answer.
    */
   close(signal?: "SIGKILL"): Promise<Recordings>;
 }
@@ -70,9 +70,9 @@ export interface Baresip {
 export interface BaresipOptions {
   /** What it says from the moment a call is answered, at the codec's rate; silence after that. */
   microphone: Int16Array;
-  /** Absent: G.711, as ever. */
+  /** Absent: G.711. */
   codec?: keyof typeof CODECS;
-  /** It offers and takes nothing but encrypted sound. */
+  /** It offers and accepts only encrypted media. */
   isEncrypted?: boolean;
   /** Its number; calls to it are answered at once. Absent: it only calls. */
   number?: string;
@@ -84,7 +84,7 @@ export async function startBaresip(
   const { rate, channels, account } = CODECS[codec];
   const folder = mkdtempSync(join(tmpdir(), "parley-baresip-"));
   const file = (name: string): string => join(folder, name);
-  // The one between is that of SIP over TLS.
+  // The port between the two is that of SIP over TLS.
   const port = await freePorts(3);
   const control = port + 2;
   writeFileSync(file("microphone.wav"), wavOf(microphone, rate));

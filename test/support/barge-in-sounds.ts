@@ -1,7 +1,7 @@
-// Sounds a caller's line brings while the assistant speaks, each with whether it should silence the
-// assistant: stop words and questions in every embedded voice, listening noises in the same voices,
-// hums, coughs, laughter, music, televisions and noise, alone and mixed, at several levels. All
-// made here, as a telephone line brings them (8 kHz, mu-law), the same at every run.
+// Sounds that a caller's line brings while the assistant speaks, each labelled by whether it should
+// silence the assistant: stop words and questions in every embedded voice, backchannels in the same
+// voices, hums, coughs, laughter, music, televisions and noise, alone and mixed, at several levels.
+// All are made here, as after a telephone line (8 kHz, mu-law), and the same in every run.
 import { goRound, makeLoop } from "#audio/ambience.ts";
 import { mixInto } from "#audio/mix.ts";
 import { createLogger } from "#core/logger.ts";
@@ -36,7 +36,7 @@ const TELEVISION = [
 const rmsOf = (pcm: Pcm): number =>
   Math.sqrt(pcm.reduce((sum, sample) => sum + sample ** 2, 0) / Math.max(1, pcm.length));
 
-/** To a level in dB below full scale. */
+/** Scales the sound to a level in dB relative to full scale. */
 function atLevel(pcm: Pcm, decibels: number): Pcm {
   const gain = (32_768 * 10 ** (decibels / 20)) / Math.max(1, rmsOf(pcm));
   return pcm.map((sample) => Math.max(-32_768, Math.min(32_767, sample * gain)));
@@ -181,7 +181,7 @@ async function television(speak: Speak, voices: string[], first: number): Promis
   return mixed(...spoken.map((pcm) => atLevel(pcm, -24))).subarray(0, 4 * SOUND_RATE);
 }
 
-/** As mu-law brings it. */
+/** The sound after mu-law. */
 function overTheLine(pcm: Pcm): Pcm {
   return Int16Array.from(encodeG711(LAWS.PCMU, pcm), (code) => LAWS.PCMU.samples[code] ?? 0);
 }

@@ -1,5 +1,5 @@
-// A server's database as tests reach it past the program, whichever engine holds it: rows that no
-// request makes, rows as they are stored, the books, and a hold that keeps every write waiting.
+// Direct access for tests to a server's database, on either engine: rows that no request makes,
+// rows as they are stored, the ledger's audit, and a lock that keeps every write waiting.
 import { createSystem, type Instant } from "#core/system.ts";
 import { auditLedger } from "#storage/accounts/ledger-audit.ts";
 import { openSession } from "#storage/engines/postgres/session.ts";
@@ -58,7 +58,7 @@ export const rowsBeside = <Row extends object>(
 ): Promise<Row[]> =>
   withSql(dataDir, (sql) => sql.prepare<object, Row>(text).all(parameters));
 
-/** Runs a statement that answers nothing. */
+/** Runs a statement that returns no rows. */
 export const runBeside = (dataDir: string, text: string, parameters: object = {}): Promise<void> =>
   withSql(dataDir, async (sql) => void await sql.prepare<object>(text).run(parameters));
 
@@ -68,7 +68,7 @@ export const insertBeside = (
 ): Promise<number> =>
   withSql(dataDir, (sql) => sql.prepare<object>(text).insert(parameters));
 
-/** The books of every account, recomputed. */
+/** Audits the ledger of every account. */
 export async function auditBeside(dataDir: string): ReturnType<typeof auditLedger> {
   const storage = await openBeside(dataDir);
   try {
@@ -78,11 +78,11 @@ export async function auditBeside(dataDir: string): ReturnType<typeof auditLedge
   }
 }
 
-/** A store of its own that has joined as a node, and beaten at this moment by the test's clock. */
+/** A store of its own that has joined as a node, with a heartbeat now by the test's clock. */
 export async function storeOfNode(dataDir: string, now: Instant): Promise<Storage> {
   const self = { name: "n", url: null, protocol: 1 };
   if (!isOverPostgres) {
-    // One that joins through the store is alone, as every node of a file is.
+    // A node that joins through the store is alone, as every node of a file is.
     const writer = createInlineWriter(dataDir);
     return storageOver(createReader(dataDir), writer, await writer.write("nodes.join", {
       ...self, version: "1", schemaVersion: 28, isAlone: false, leaseUntil: null, now,
@@ -95,7 +95,7 @@ export async function storeOfNode(dataDir: string, now: Instant): Promise<Storag
   return storage;
 }
 
-/** Until it is let go nothing is written, and all is read; `run` writes within the hold. */
+/** Blocks all writes, but no reads, until `letGo`; `run` writes within the lock. */
 export async function holdWrites(dataDir: string): Promise<{
   run(text: string): Promise<void>;
   letGo(): Promise<void>;

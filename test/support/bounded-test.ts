@@ -1,4 +1,5 @@
-// A test that ends: what waits for a message that never comes fails, where it would hang its file.
+// A test with a timeout: a wait for a message that never comes fails it, and does not hang its
+// file.
 import { test as register, type TestContext } from "node:test";
 
 const TEST_MS_MAX = 180_000;

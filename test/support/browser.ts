@@ -1,5 +1,5 @@
-// Debian's Chromium with a microphone that plays a file, and ways to look into a page. Tests skip
-// where it is not installed.
+// Debian's Chromium with a microphone that plays a file, and ways to inspect a page. Tests skip if
+// it is not installed.
 import { existsSync, writeFileSync } from "node:fs";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { noFirefox, openFirefox } from "./firefox.ts";
@@ -7,13 +7,13 @@ import { afterAll, runsManyFiles } from "./one-process.ts";
 import { wavOf } from "./wav.ts";
 
 const WHOLE = "/usr/bin/chromium";
-/** The same engine without what draws windows: a page costs it a third less, where installed. */
+/** The same engine without windows, used if it is installed: a page costs a third less. */
 const LIGHT = "/usr/bin/chromium-headless-shell";
 
-/** `whole`: with what the light one has not: pushed messages, and pages kept as they were left. */
+/** `whole`: with push messages and the back/forward cache, which the light one lacks. */
 export type BrowserKind = "light" | "whole";
 
-/** Set by a file of tests, or by who runs one of Chromium's in Firefox to see what differs. */
+/** Set by a test file, or by somebody who runs one of Chromium's in Firefox to compare. */
 const isFirefox = (): boolean => process.env.TEST_BROWSER === "firefox";
 
 /** Why browser tests cannot run here; false: they can. */
@@ -30,16 +30,16 @@ export function writeMicrophone(file: string, samples: Int16Array): void {
 /** A WAV that is played once from the moment the page opens it, a beep every second, or none. */
 export type Microphone = { file: string } | "beeps" | "refused";
 
-/** What waits for something that never comes fails in the end, on a busy machine too. */
+/** Long enough for a busy machine; then a wait for something that never comes fails. */
 const PATIENCE_MS = 120_000;
 
-/** Notifications are the browser's own: a desktop's bus that is silent keeps them for ever. */
+/** The browser shows notifications itself: a silent desktop bus would hold them for ever. */
 const NO_BUS = { DBUS_SESSION_BUS_ADDRESS: "disabled:", DBUS_SYSTEM_BUS_ADDRESS: "disabled:" };
 
 /** `close` closes what was opened in it. */
 export type TestBrowser = Pick<Browser, "newContext" | "newPage" | "close">;
 
-/** Serves all files of a process, where they need neither sound nor a window. */
+/** Shared by all test files of a process that need neither sound nor a window. */
 let shared: Promise<Browser> | null = null;
 
 async function launchShared(): Promise<Browser> {
@@ -81,12 +81,12 @@ async function launch(microphone: Microphone, kind: BrowserKind): Promise<Browse
   const browser = await chromium.launch({
     env: { ...process.env, ...NO_BUS },
     executablePath: kind === "light" && existsSync(LIGHT) ? LIGHT : WHOLE,
-    // People's browsers keep a page that was left, and show it again as it was.
+    // Real browsers keep a page that was left in the back/forward cache.
     ignoreDefaultArgs: ["--disable-back-forward-cache"],
     args: [
       "--no-sandbox",
       "--use-fake-device-for-media-stream",
-      // A page lives for seconds: what is optimised for longer, without sound, costs a sixth more.
+      // A page lives for seconds, in which optimising compilers cost a sixth more (without sound).
       ...(microphone === "refused"
         ? ["--js-flags=--no-opt --no-maglev"] : ["--use-fake-ui-for-media-stream"]),
       ...(typeof microphone === "object"
@@ -120,13 +120,13 @@ export const WATCH = `
       return super.resume();
     }
   };`;
-/** Nothing that was opened is open still. */
+/** True if nothing that was opened is still open. */
 export const ALL_FREE = `opened.contexts.every(({ state }) => state === "closed")
   && opened.tracks.every(({ readyState }) => readyState === "ended")`;
 
-/** Looks at every frame the page draws; its policy forbids Playwright's own `waitForFunction`. */
+/** Polls at every frame of the page, whose policy forbids Playwright's `waitForFunction`. */
 export async function until(page: Page, condition: string): Promise<void> {
-  // In the page: an answer for every frame would keep both processes busy while they wait.
+  // It polls in the page: an answer for every frame would keep both processes busy.
   const why = await page.evaluate(`(async () => {
     const end = performance.now() + ${PATIENCE_MS};
     let why = "";

@@ -1,5 +1,5 @@
-// Stands in for src/base/core/program.ts where tests run on what was built (prepared.js): threads and
-// pages come from dist/, as in the package.
+// Stands in for src/base/core/program.ts when tests run on the built program (prepared.js): threads
+// and pages come from dist/, as in the package.
 import { fileURLToPath } from "node:url";
 
 const ROOT = new URL("../../", import.meta.url);

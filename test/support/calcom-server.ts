@@ -1,5 +1,5 @@
 // Cal.com for tests: the three routes of its API v2 that are used, by their published schema, with
-// one account, one event of its user and one of its team. A booked time is free no longer.
+// one account, one event type of its user and one of its team. A booked time is no longer free.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { listenLocally } from "./local-server.ts";
 

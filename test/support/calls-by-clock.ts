@@ -59,14 +59,14 @@ export interface PlayedCall {
   /** Words the far end heard to their end, in order. */
   heard: string[];
   questions: string[];
-  /** Replies that were asked for early and not wanted. */
+  /** Replies that were prepared early and discarded. */
   dropped: number;
   states: VoiceState[];
   /** Why it spoke although the customer had said nothing. */
   spokeUp: string[];
   answeredBy: string[];
   over: CallSummary | null;
-  /** Since the answer. */
+  /** Since the answer of the call. */
   lengthMs: number;
 }
 
@@ -81,7 +81,7 @@ export interface PlayedCallOptions {
   /** `words`: numbers and addresses are said as by real voices. */
   manner?: Manner;
   recognitionMs?: number;
-  /** Nothing recognises: the words come with the leg. */
+  /** No recogniser runs: the words come with the leg. */
   knowsWords?: boolean;
   beepAtMs?: number;
   limitMs?: number;
@@ -89,20 +89,20 @@ export interface PlayedCallOptions {
   comfort?: () => Int16Array;
   noiseFilter?: NoiseFilter;
   turnEnds?: TurnEndModel;
-  /** In place of the one that is exact. */
+  /** Replaces the detector that is exact. */
   vad?: Vad;
-  /** What stands before the voice. */
+  /** Wraps the synthesizer. */
   voicedBy?: (synthesizer: Synthesizer) => Synthesizer;
   /** Every frame of both sides, as recordings get them. */
   record?: (customer: Int16Array, assistant: Int16Array) => void;
   /** Every frame the far end hears. */
   onHeard?: (frame: Int16Array) => void;
-  /** Called once the call is answered, with the session and what makes the leg say something. */
+  /** Called once the call is answered, with the session, timers, and the leg's publisher. */
   during?: (
     session: VoiceSession, after: (ms: number, run: () => void) => void,
     publish: (event: LegEvent) => void, system: System,
   ) => void;
-  /** What the carrier does with a call that is handed on; absent: it is taken. */
+  /** What the carrier does when a call is transferred; absent: it accepts. */
   handOn?: (to: string) => void;
 }
 
@@ -221,6 +221,6 @@ export const wordsOnRecord = ({ said }: PlayedCall): string[] =>
   said.filter(({ speaker }) => speaker === "assistant")
     .flatMap(({ text }) => text.split(/\s+/).filter((word) => word !== ""));
 
-/** `assistant: …`, an exclamation mark behind the speaker of what was interrupted. */
+/** Lines `assistant: …`, with an exclamation mark after the speaker if interrupted. */
 export const lines = ({ said }: PlayedCall): string[] =>
   said.map(({ speaker, text, interrupted }) => `${speaker}${interrupted ? "!" : ""}: ${text}`);

@@ -1,5 +1,5 @@
-// Campaigns on a manual clock: the real storage and dialler, a carrier that is a script, and
-// crashes in between. A call ends as `fate` says; everything that was dialled is on record.
+// Campaigns on a manual clock: the real storage and dialler, a scripted carrier, and crashes in
+// between. A call ends as `fate` says; everything that was dialled is recorded.
 import { rmSync } from "node:fs";
 import { createDialler, type Dialler } from "#features/campaigns/dialler.ts";
 import type { Campaign, CampaignFields, CampaignStore } from "#features/campaigns/campaigns.ts";
@@ -123,7 +123,7 @@ export async function createWorld(options: WorldOptions) {
     let isDead = false;
     const alive = <T>(value: T): T | Promise<T> => isDead ? new Promise<T>(() => undefined) : value;
     const { campaigns } = storage;
-    // What a dead process asked for may be committed; nobody is left to hear of it.
+    // A dead process's requests may be committed, but it never receives the results.
     const store: CampaignStore = {
       ...campaigns,
       claim: async (args) => alive(await campaigns.claim(args)),
@@ -154,7 +154,7 @@ export async function createWorld(options: WorldOptions) {
     crashed = Promise.withResolvers();
     kill();
     for (const entry of live()) entry.endedAt = system.now();
-    // What the dead process had asked for is written before the next one looks: this write is last.
+    // Writes are in order: after this one, those of the dead process are done as well.
     await calls.setVariables({ id: 0, accountId }, {});
     await calls.recover();
     boot();
@@ -162,7 +162,7 @@ export async function createWorld(options: WorldOptions) {
   const settle = async (): Promise<void> => {
     do {
       await Promise.all(work);
-      // What was committed is published once all who asked for the commit have been answered.
+      // Events are published once all callers of the commit have their results.
       await new Promise(process.nextTick);
       if (crashes) await crash();
       // A pass the crash cut off never ends: it is not waited for.

@@ -1,9 +1,9 @@
 // One call on the media socket of each hosted carrier, in the messages of its documentation: what
-// the carrier sends, what that means, and what it has to be sent.
+// the carrier sends, what that means, and what has to be sent to it.
 import { encodeClientState, type DialectName } from "#providers/carriers/hosted/dialect-table.ts";
 import type { CarrierFrame } from "#providers/carriers/hosted/dialects.ts";
 
-/** Codes of mu-law and what they are worth, from ITU-T G.711: extremes, both zeros, one between. */
+/** Mu-law codes and their samples, from ITU-T G.711: extremes, both zeros, one between. */
 const MU_CODES = Buffer.from([0x00, 0x80, 0x7f, 0xff, 0x55]);
 const MU_SAMPLES = Int16Array.of(-32124, 32124, 0, 0, -716);
 export const PCM = Int16Array.of(-32124, 32124, 0, 256, -716);

@@ -22,7 +22,7 @@ interface Break { kind: "reset" | "close"; from: number }
 
 type Order = Break | { kind: "bodies" } | { kind: "latest" };
 
-/** Guards a run against standing still for good; no test's verdict hangs on it. */
+/** Keeps a run from hanging for ever; no test's verdict depends on it. */
 const STANDSTILL_MS = 60_000;
 
 export async function startClosingEndpoint(): Promise<ClosingEndpoint> {
@@ -59,7 +59,7 @@ async function serve(done: Int32Array): Promise<void> {
     request.on("data", (chunk: Buffer) => (body += chunk.toString()));
     request.on("end", () => {
       bodies.push(body);
-      // Says nothing of how long it keeps connections.
+      // It does not say how long it keeps connections.
       response.writeHead(200, { connection: "keep-alive" }).end("{}");
     });
   });
@@ -67,7 +67,7 @@ async function serve(done: Int32Array): Promise<void> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const breakOff = async ({ kind, from }: Break): Promise<void> => {
-    // A caller is connected before this thread has heard of it.
+    // A caller may be connected before this thread has the event.
     while (!sockets.has(from)) await once(server, "connection");
     const socket = sockets.get(from)!;
     const closed = once(socket, "close");

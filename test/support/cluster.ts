@@ -1,4 +1,4 @@
-// Doubles of what joins nodes: a Cluster of one node, and a Wire on which nobody is there.
+// Doubles of what connects nodes: a Cluster of one node, and a Wire with nobody else on it.
 import type { Cluster, NodeView } from "#cluster/cluster.ts";
 import { WireFault, type Wire } from "#cluster/wire.ts";
 

@@ -1,4 +1,4 @@
-// Every engine there is, and the steps their common tests take over one store.
+// All storage engines, and the steps that their contract tests take over one store.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ import { createManualSystem } from "./manual-clock.ts";
 
 interface Engine {
   name: string;
-  /** Why it cannot be tried here. */
+  /** Why it cannot be tested here. */
   skip?: string | false;
   /** A store with nothing in it, or what an earlier one at the same place has left. */
   open(place: string): Promise<Storage>;
@@ -47,7 +47,7 @@ export const ENGINES: Engine[] = [
   },
 ];
 
-/** A store of its own, which goes when the test, or the file, is over. */
+/** A store of its own, which is removed when the test, or the file, is over. */
 export async function openFor(
   context: { after(end: () => Promise<void>): void }, engine: Engine,
 ): Promise<Storage> {
@@ -65,7 +65,7 @@ export const system = createManualSystem();
 export const DAY = utcDay(system.now());
 export const typesOf = (events: CommittedEvent[]): string[] => events.map(({ type }) => type);
 
-/** Steps every test takes, over one store. */
+/** Steps that every test takes, over one store. */
 export function createWorld(storage: Storage) {
   const newConversation = async (balanceMicros: number): Promise<Conversation> => {
     const now = system.now();
@@ -87,7 +87,7 @@ export function createWorld(storage: Storage) {
     assert.ok(assistant.kind === "created");
     return another({ accountId, assistantId: assistant.assistantId });
   };
-  /** One more of the same account. */
+  /** One more conversation of the same account. */
   const another = async (
     { accountId, assistantId }: Pick<Conversation, "accountId" | "assistantId">,
   ): Promise<Conversation> => {
@@ -110,7 +110,7 @@ export function createWorld(storage: Storage) {
       turnId, conversation, text: "At nine.", functionCalls: [], stopped: false, truncated: false,
       usage: null, ends: false, now: system.now(), ...how,
     });
-  /** A call on the web that may cost 1000, which is set aside for it; its id. */
+  /** A web call with 1000 reserved for it; resolves to its id. */
   const newCall = async ({ accountId, assistantId }: Conversation): Promise<number> => {
     const begun = await storage.calls.create({
       accountId, type: "web", assistant: { id: assistantId, uuid: "" }, conversationUuid: null,
@@ -138,7 +138,7 @@ export function createWorld(storage: Storage) {
       }),
     said: async ({ id }: Conversation) =>
       (await storage.conversations.history(id)).map(({ content }) => content),
-    /** Balance and what is set aside; everything the ledger says must agree with them. */
+    /** Balance and reserved money, with which the whole ledger must agree. */
     money: async (accountId: number): Promise<[balance: number, reserved: number]> => {
       const claims = await storage.statements.claims(accountId);
       assert.ok(claims);

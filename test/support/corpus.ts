@@ -1,5 +1,5 @@
-// A small business's documents in every format, and questions people would ask about them, each
-// with words of the passage that answers it.
+// A small business's documents in every format, and questions that people would ask about them,
+// each with words of the passage that answers it.
 import { flow, makeDocx, makePdf } from "./documents.ts";
 
 type Sections = [heading: string, ...paragraphs: string[]][];

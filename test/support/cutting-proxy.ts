@@ -1,12 +1,12 @@
 // A TCP proxy that cuts connections: all of them, or some right after they have sent a COMMIT to
-// PostgreSQL, so that nobody hears what became of it.
+// PostgreSQL, so that the client does not learn its outcome.
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
 /** The simple query COMMIT, as it is on the wire. */
 const COMMIT = Buffer.from([0x51, 0, 0, 0, 11, ...Buffer.from("COMMIT\0")]);
 
-/** Before the server has it, once it has, or when it has answered; nobody hears the answer. */
+/** Before the server has the COMMIT, once it has, or once it answers; no answer arrives. */
 export type Cut = "unsent" | "sent" | "answered";
 
 export interface CuttingProxy {
@@ -19,7 +19,7 @@ export interface CuttingProxy {
   shut(): void;
   open(): void;
   isShut(): boolean;
-  /** The next that comes is answered this and cut. */
+  /** The next connection gets this answer and is cut. */
   answerNext(text: string): void;
   close(): Promise<void>;
 }

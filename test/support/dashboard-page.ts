@@ -1,5 +1,6 @@
-// A server, a model it asks, and the dashboard in a real browser, signed in; with what every page
-// has to stand: no error, no broken policy, nothing wider than the screen, nothing axe-core minds.
+// A server, a model it asks, and the dashboard in a real browser, signed in; with the checks that
+// every page has to pass: no error, no policy violation, nothing wider than the screen, no finding
+// of axe-core.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
@@ -26,15 +27,15 @@ export interface Shown {
   page: Page;
   /** Shows the page at this address: `/calls`. Nothing of the one before it is left. */
   go(path: string): Promise<void>;
-  /** Looks at what is shown: at desktop width in light, at phone width in dark. */
+  /** Checks what is shown: at desktop width in light, at phone width in dark. */
   look(): Promise<void>;
 }
 
-/** Longest that work with a page takes: what hangs in the page itself has no other end. */
+/** The time limit of work with a page: what hangs in the page itself has no other. */
 const WORK_MS = 240_000;
 const SHOWN_MS = 5000;
 
-/** Throws with what the page shows where the work is not done in time. */
+/** Throws with what the page shows if the work is not done in time. */
 async function inTime(page: Page, work: Promise<void>): Promise<void> {
   const late = new AbortController();
   const overdue = async (): Promise<void> => {
@@ -49,20 +50,20 @@ async function inTime(page: Page, work: Promise<void>): Promise<void> {
   }
 }
 
-/** What came of the last event has been drawn. */
+/** Resolves once the effects of the last event have been drawn. */
 export const drawn = (page: Page): Promise<unknown> =>
   page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
 
 interface OpenPage {
   page: Page;
   problems: string[];
-  /** Whoever uses the page from now on is signed in with this key, until it is disposed of. */
+  /** The page is signed in with this key from now on, until the result is disposed of. */
   signIn(key: string): Promise<Disposable>;
-  /** Something was done to it that the next who uses it would notice. */
+  /** Something was done to the page that its next user would notice. */
   isMarked(): boolean;
 }
 
-/** Stay with a page or with its browser context, or are listened to for as long as it is there. */
+/** Methods whose effects last as long as the page or its browser context. */
 const MARKS = [
   "addCookies", "addInitScript", "addLocatorHandler", "exposeBinding", "exposeFunction",
   "grantPermissions", "install", "newCDPSession", "newPage", "on", "once", "route", "routeFromHAR",
@@ -70,7 +71,7 @@ const MARKS = [
   "setSystemTime",
 ];
 
-/** Calls `mark` when something is done to it that stays. */
+/** Calls `mark` when something lasting is done to the target. */
 function watch(target: object, mark: () => void): void {
   const methods = target as Record<string, (...args: unknown[]) => unknown>;
   for (const name of MARKS) {
@@ -83,7 +84,7 @@ function watch(target: object, mark: () => void): void {
   }
 }
 
-/** Notes what goes wrong, and whether something is done to the page that stays. */
+/** A page that records problems, and whether something lasting was done to it. */
 async function preparedPage(page: Page): Promise<OpenPage> {
   const problems: string[] = [];
   page.on("pageerror", (error) => problems.push(error.message));
@@ -111,8 +112,8 @@ async function preparedPage(page: Page): Promise<OpenPage> {
 }
 
 /**
- * A page as a new one would be, for the next test: one of a context of its own costs twice the CPU
- * until it shows the dashboard, and whoever looks at it with axe-core again as much.
+ * Resets a page to what a new one would be, for the next test: a page in a context of its own costs
+ * twice the CPU until it shows the dashboard, and as much again to check it with axe-core.
  */
 async function tidied(open: OpenPage, url: string): Promise<OpenPage> {
   const { page } = open;
@@ -138,7 +139,7 @@ export async function startDashboard(
     },
   });
   const browser = noBrowser() ? null : await openBrowser(microphone, kind);
-  /** Left as it was found by the last who used it. */
+  /** A page that its last user left as it was. */
   let spare: OpenPage | null = null;
   const openPage = async (options: BrowserContextOptions | undefined): Promise<OpenPage> => {
     assert.ok(browser);
@@ -177,7 +178,7 @@ export async function startDashboard(
       if (!isClean) await page.context().close();
     }
     if (!isClean) return;
-    // What it had open is not there for the tests between.
+    // The page's connections are closed for the tests in between.
     await page.goto("about:blank");
     await signedIn.dispose();
     spare = open;
@@ -199,28 +200,28 @@ interface Violation {
 }
 
 /**
- * Only what counts is put into words and crosses to here: all that passed takes far longer. No rule
- * that is on by itself asks for the style sheets to be fetched once more. `region` is moderate, and
- * a tenth of all that is looked for.
+ * Only violations are described and transferred: all that passed would take far longer. No rule
+ * that is on by default needs the style sheets fetched again (`preload`). `region` has moderate
+ * impact, and is a tenth of the work.
  */
 const RUN_AXE = `axe.run({
   resultTypes: ["violations"], preload: false, rules: { region: { enabled: false } },
 }).then(({ violations }) =>
   violations.filter(({ impact }) => impact === "serious" || impact === "critical"))`;
 
-/** What axe-core finds serious or critical in what is shown. */
+/** The serious and critical findings of axe-core in what is shown. */
 export async function seriousOf(page: Page): Promise<string[]> {
-  // As text: the page's policy forbids script elements, not what the debugger evaluates.
+  // It is evaluated as text: the page's policy forbids script elements, not the debugger.
   if (!await page.evaluate(`"axe" in window`)) await page.evaluate(`${AXE}; null`);
   const found = await page.evaluate(RUN_AXE) as Violation[];
   return found.map(({ id, nodes }) => `${id} ${nodes[0]?.html} ${nodes[0]?.failureSummary}`);
 }
 
-/** Pixels that the page is wider than the screen; none or less is well. */
+/** How many pixels the page is wider than the screen; zero or less is fine. */
 export const overhangOf = async (page: Page): Promise<number> =>
   Number(await page.evaluate("document.documentElement.scrollWidth - innerWidth"));
 
-/** Headings of columns that are wider than their column, once the width of now is drawn. */
+/** Column headings wider than their column, once the current width is drawn. */
 export const cutHeadings = (page: Page): Promise<unknown> => page.evaluate(
   `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))).then(() =>
     [...document.querySelectorAll(".list th")]

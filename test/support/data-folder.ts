@@ -1,10 +1,10 @@
-// Where tests put what servers write down. In memory where the machine has room for it: a disk that
-// has to keep each commit takes most of the time of a test that makes many.
+// Where tests put servers' data folders. They are in memory if the machine has room: syncing each
+// commit to disk takes most of the time of a test that makes many.
 import { statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 
 const MEMORY = "/dev/shm";
-/** Containers get 64 MiB unless told. */
+/** What has to be free; containers have only 64 MiB by default. */
 const FREE_BYTES_MIN = 2 ** 31;
 
 function hasRoom(): boolean {

@@ -1,12 +1,12 @@
-// A server that speaks Deepgram's streaming recognition, `/v1/listen` and `/v2/listen`, and says
-// what a test tells it to. It understands no speech. The vendor's own SDK connects to it in tests.
+// A server that speaks Deepgram's streaming recognition, `/v1/listen` and `/v2/listen`, and sends
+// what a test tells it to. It recognises no speech. The vendor's own SDK connects to it in tests.
 import { startVendorServer, type VendorPeer, type VendorServer } from "./vendor-socket-server.ts";
 
 export interface ScriptedResult {
   text: string;
   isFinal?: boolean;
   fromFinalize?: boolean;
-  /** Seconds; unless told, from the end of the last final result to the end of the audio. */
+  /** Seconds; by default from the end of the last final result to the end of the audio. */
   start?: number;
   duration?: number;
   /** The languages of models that hear several, the most spoken first. */
@@ -26,9 +26,9 @@ export interface DeepgramPeer extends VendorPeer {
 }
 
 export interface DeepgramServer extends VendorServer<DeepgramPeer> {
-  /** What a peer does when asked to finish; at first an empty final result. */
+  /** What a peer does when asked to finish; by default it sends an empty final result. */
   onFinalize(answer: (peer: DeepgramPeer) => void): void;
-  /** What a peer makes of audio; at first nothing. */
+  /** What a peer does with audio; by default nothing. */
   onAudio(hear: (peer: DeepgramPeer, pcm: Int16Array) => void): void;
 }
 

@@ -1,4 +1,4 @@
-// The OpenAPI document for tests: read once in a process, from a server nobody else uses.
+// The OpenAPI document for tests: read once per process, from a server that nothing else uses.
 import { startTestServer } from "./server.ts";
 
 export interface Schema {

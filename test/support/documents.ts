@@ -65,11 +65,11 @@ function pagesOf(contents: Buffer[], trailer = "", more: (string | Buffer)[] = [
   ], trailer);
 }
 
-/** One array of placed texts a page. */
+/** One array of placed texts per page. */
 export const makePdf = (pages: Text[][]): Buffer =>
   pagesOf(pages.map((texts) => streamOf(contentOf(texts))));
 
-/** Lines down a page, headings in a larger size. */
+/** Places lines down a page, headings in a larger size. */
 export function flow(lines: (string | { heading: string; size?: number })[], x = 72): Text[] {
   let y = 740;
   return lines.map((line) => {
@@ -137,11 +137,11 @@ interface Packed {
 const pack = (data: Buffer): Packed =>
   ({ packed: deflateRawSync(data), length: data.length, crc: crc32(data) });
 
-/** Stands by itself, and others may follow. */
+/** A part that stands by itself, and that others may follow. */
 const packedPart = (data: Buffer): Buffer =>
   deflateRawSync(data, { level: 9, finishFlush: constants.Z_FULL_FLUSH });
 
-/** A piece over and over: packing it once is enough, where all of it would take seconds. */
+/** Packs a repeated piece only once: packing all of it would take seconds. */
 function packRepeated(before: Buffer, piece: Buffer, times: number, after: Buffer): Packed {
   const part = packedPart(piece);
   let crc = crc32(before);
@@ -232,7 +232,7 @@ export const makeDocx = (parts: Part[]): Buffer => docxAround(parts.map(partXml)
 
 const MIB = 1024 * 1024;
 
-/** The checksum of a blank so many times. */
+/** The Adler-32 checksum of `count` blanks. */
 function adlerOfBlanks(count: number): Buffer {
   const [blanks, of, prime] = [BigInt(count), 32n, 65_521n];
   const sum = Buffer.alloc(4);
@@ -249,7 +249,7 @@ export function pdfBomb(): Buffer {
   return pagesOf([streamOf(deflateSync(inner), "/Filter [/FlateDecode /FlateDecode]")]);
 }
 
-/** Text operators, one behind the other. */
+/** A PDF with `count` text operators, one after another. */
 export function pdfOfManyOperators(count: number): Buffer {
   const content = `BT /F1 10 Tf ${"1 0 Td (a) Tj ".repeat(count)} ET`;
   return pagesOf([streamOf(deflateSync(Buffer.from(content)), "/Filter /FlateDecode")]);

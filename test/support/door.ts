@@ -1,5 +1,5 @@
-// A door before several nodes that takes the next one for every request and every socket, and adds
-// nothing of its own.
+// A load balancer before several nodes, which takes the next one for every request and every
+// socket, and adds nothing of its own.
 import { once } from "node:events";
 import { createServer, request, type IncomingMessage } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
@@ -15,7 +15,7 @@ export async function openDoor(ports: readonly number[]): Promise<Door> {
   const sockets = new Set<Socket>();
   const keep = (socket: Socket): Socket => {
     sockets.add(socket);
-    // Whichever side breaks, the other one hears of it by the close.
+    // Whichever side breaks, its close ends the other one.
     return socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
   };
   const server = createServer({ keepAliveTimeout: 0 }, (asked, answer) => {

@@ -1,8 +1,8 @@
-// A server that speaks ElevenLabs' `multi-stream-input` protocol and says what a test tells it to;
+// A server that speaks ElevenLabs' `multi-stream-input` protocol and sends what a test tells it to;
 // it has no voice. Whatever is sent to it must parse with the vendor's own SDK (its `serialization`
 // of the messages, as the SDK has no client for this WebSocket): it closes with 1008 otherwise, as
-// it does for a context that does not begin with a single space. Besides it lists voices over HTTP.
-// And utterances spoken by it, for tests that say what comes of them.
+// it does for a context that does not begin with a single space. It also lists voices over HTTP.
+// And helpers that speak utterances over it, for tests that check the results.
 import type { IncomingHttpHeaders } from "node:http";
 import { SendMessageMulti } from "@elevenlabs/elevenlabs-js/serialization/index.js";
 import { createLogger } from "#core/logger.ts";
@@ -20,7 +20,7 @@ export interface Alignment {
   charDurationsMs: number[];
 }
 
-/** As it comes over the wire. */
+/** A message as it comes over the wire. */
 export interface ClientMessage {
   text?: string;
   context_id?: string;
@@ -37,7 +37,7 @@ export interface ElevenLabsPeer extends VendorPeer {
   final(): void;
 }
 
-/** What `text` sounds and is timed like here: every character takes 50 ms. */
+/** The sound and timing of `text` on this server: every character takes 50 ms. */
 export function speechOf(text: string, rate: number): { bytes: Buffer; alignment: Alignment } {
   const chars = text.split("");
   const samples = new Int16Array((chars.length * rate) / 20);
@@ -88,7 +88,7 @@ export interface ElevenLabsServer extends VendorServer<ElevenLabsPeer> {
 
 const ROUTE = /^\/v1\/text-to-speech\/[^/]+\/multi-stream-input$/;
 
-/** Takes only those who know the key. Its address is `http://…`. */
+/** Accepts only clients that have the key. Its address is `http://…`. */
 export async function startElevenLabsServer(key: string): Promise<ElevenLabsServer> {
   const sent: string[] = [];
   const refusal = (headers: IncomingHttpHeaders, isKnown: boolean): number | null => {
@@ -138,7 +138,7 @@ const VOICES = {
   ],
 };
 
-/** What is no message of the protocol, or says nothing. */
+/** Messages that are none of the protocol's, or say nothing. */
 export const HOSTILE: (string | Buffer)[] = [
   "", "null", "[]", "{", '"audio"', "[".repeat(10_000), "7", '{"audio":7}', '{"audio":{}}',
   '{"audio":"!!!!"}', '{"audio":"AAA"', '{"audio":"A A A"}', '{"audio":"=AAA"}', '{"audio":["AAAA"]}',

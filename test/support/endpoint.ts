@@ -1,4 +1,4 @@
-// A tool's endpoint for tests: a real server that answers what a test says and keeps what it got.
+// A tool's endpoint for tests: a real server that answers what a test says and keeps its requests.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { listenLocally } from "./local-server.ts";
 

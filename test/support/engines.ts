@@ -1,5 +1,6 @@
 // A PostgreSQL for the tests: one of its own for each run, in a temporary folder, and a database
-// for each place that wants one. Tests that need it skip by `withoutPostgres` where there is none.
+// for each place that needs one. Tests that need it skip by `withoutPostgres` if it is not
+// installed.
 import { spawn } from "node:child_process";
 import { hash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -22,7 +23,7 @@ export const withoutPostgres: string | false = BIN === null
 /** Servers of tests store in PostgreSQL (`npm run prove -- postgres`). */
 export const isOverPostgres = process.env.ENGINE === "postgres";
 
-/** The `skip` of tests that are about the file SQLite has, and whatever belongs to it. */
+/** The `skip` of tests about SQLite's database file and what belongs to it. */
 export const aboutTheFile: string | false =
   isOverPostgres ? "it is about the file that only SQLite has" : false;
 
@@ -36,7 +37,7 @@ interface Cluster {
   pid: number;
 }
 
-/** `forgets`: it waits for no disk, which is quick and enough for tests that cut no power. */
+/** `forgets`: it does not sync to disk, which is quick, and enough without power cuts. */
 type Kind = "forgets" | "durable";
 
 const clusters = new Map<Kind, Promise<Cluster>>();
@@ -47,7 +48,7 @@ export const RUN_PID = Number(process.env.RUN_PID
 
 const isThere = (pid: number): boolean => existsSync(`/proc/${pid}`);
 
-/** A run whose server was killed left its folder; a later one may have its number. */
+/** Removes the folder of a run whose server was killed: a later run may have its number. */
 function clearStale(folder: string): void {
   const ready = join(folder, "ready.json");
   if (!existsSync(ready)) return;
@@ -55,7 +56,7 @@ function clearStale(folder: string): void {
   if (!isThere(pid)) rmSync(folder, { recursive: true, force: true });
 }
 
-/** What waits for its disk has one that is quick, where there was room for it. */
+/** The server that syncs has its folder in memory, if there is room for it. */
 const ROOTS = { durable: dataRoot(), forgets: tmpdir() };
 const folderOf = (kind: Kind): string => join(ROOTS[kind], `parley-pg-${RUN_PID}-${kind}`);
 
@@ -105,7 +106,7 @@ const urlOf = ({ port, socketFolder }: Cluster, name: string): string =>
 
 const nameOf = (place: string): string => `at_${hash("sha256", place, "hex").slice(0, 16)}`;
 
-/** The database of a place, on the server that waits for its disk; it was made before. */
+/** The database of a place, on the server that syncs to disk; it was made before. */
 export function urlOfMade(place: string): string {
   const ready = join(folderOf("durable"), "ready.json");
   return urlOf(JSON.parse(readFileSync(ready, "utf8")) as Cluster, nameOf(place));
@@ -124,8 +125,8 @@ async function ask<Row extends object>(
 }
 
 /**
- * The database of a place, such as a data folder's path: a new one, copied from one whose schema is
- * there already, or that which was made for the place before.
+ * The database of a place, such as a data folder's path: a new one, copied from a template that has
+ * the schema, or the one that was made for the place before.
  */
 export async function databaseAt(place: string, kind: Kind = "forgets"): Promise<TestDatabase> {
   const cluster = await clusterOf(kind);
@@ -134,7 +135,7 @@ export async function databaseAt(place: string, kind: Kind = "forgets"): Promise
   const exists = async (database: string): Promise<boolean> =>
     (await ask(admin, "SELECT 1 FROM pg_database WHERE datname = $1", [database])).length > 0;
   if (!await exists(name)) {
-    // Everybody's first: one makes the template, others wait.
+    // The first caller makes the template; others wait.
     await withLock(admin, async () => {
       if (await exists("template")) return;
       await ask(admin, "CREATE DATABASE building");

@@ -1,5 +1,5 @@
-// A page's end of WebRTC as a program: checks, encryption and packets, each sent when a test says
-// so, also wrong ones.
+// A page's end of WebRTC as a program: connectivity checks, encryption and packets, valid or not,
+// each sent when a test says so.
 import { createHmac, randomBytes, X509Certificate } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
@@ -24,9 +24,9 @@ interface Keys {
 const HOST = "127.0.0.1";
 const PAYLOAD_TYPE = 111;
 const SSRC = 2_956_898_193;
-/** For what is to come: a busy machine takes seconds to agree on keys. */
+/** How long something expected may take: a busy machine takes seconds to agree on keys. */
 const PATIENCE_MS = 60_000;
-/** For what is not to come. */
+/** How long a test waits to see that something does not come. */
 export const SHORTLY_MS = 3000;
 
 export const newCertificate = createCertificate;
@@ -38,7 +38,7 @@ export function wayOf(answer: string): Way {
   return { username, password, port: Number(port) };
 }
 
-/** A check of a page that has chosen this way. */
+/** A connectivity check of a page that nominates this candidate. */
 export function checkFor({ username, password }: Way): Buffer {
   const attribute = (type: number, value: Buffer): Buffer => {
     const padded = Buffer.alloc(4 + Math.ceil(value.length / 4) * 4);
@@ -97,7 +97,7 @@ export class FarPage {
     return this.#keys !== null;
   }
 
-  /** From the answer to the keys; false: there are none in time. */
+  /** Takes the answer and agrees on keys; false: not in time. */
   async connect(answer: string, patienceMs = PATIENCE_MS): Promise<boolean> {
     this.#way = wayOf(answer);
     const { certPem: cert, keyPem: key, signatureHash } = this.#certificate;
@@ -142,7 +142,7 @@ export class FarPage {
     if (bytes && !isLost) this.sendRaw(bytes);
   }
 
-  /** Another network: what is sent comes from another port from now on. */
+  /** Changes networks: what is sent comes from another port from now on. */
   async move(): Promise<void> {
     const before = this.#socket;
     this.#socket = await bound();

@@ -1,6 +1,6 @@
-// Debian's Firefox, driven as it is over WebDriver BiDi by what Playwright has for that. With
-// TEST_BROWSER=firefox any test of a page runs in it; those fail there that look at
-// WebSockets, at bodies of requests or through Chromium's debugger, which BiDi has not.
+// Debian's unmodified Firefox, driven over WebDriver BiDi by Playwright's support for it. With
+// TEST_BROWSER=firefox any test of a page runs in it; tests fail there that inspect WebSockets or
+// bodies of requests, or use Chromium's debugger, all of which BiDi lacks.
 import { existsSync } from "node:fs";
 import { firefox, type Browser } from "playwright-core";
 
@@ -31,7 +31,7 @@ export async function openFirefox(
       "layout.css.prefers-color-scheme.content-override": colours === "dark" ? 0 : 1,
     },
   });
-  // This version knows no such command, and Playwright sends it for every page.
+  // This version does not know a command that Playwright sends for every page.
   const session = (browser as unknown as Inside)._connection.toImpl(browser)._browserSession;
   const prototype = Object.getPrototypeOf(session) as Session;
   const { send } = prototype;

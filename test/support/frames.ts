@@ -1,7 +1,7 @@
 // Frames of a stream as a test compares them.
 import { encodeSse, type Frame } from "#realtime/frames.ts";
 
-/** As bytes, a reply's deltas as one: how they are cut depends on when the reader came. */
+/** As bytes, with a reply's deltas joined: where they are cut depends on the reader's timing. */
 export function bytesOf(frames: Frame[]): string {
   const joined: Frame[] = [];
   for (const frame of frames) {

@@ -1,5 +1,5 @@
-// Ports for programs that cannot take any and say which: below those that the system gives to
-// whoever asks for any, or a connection may have one by the time the program wants it.
+// Ports for programs that cannot bind port 0 and report the result. They are below the system's
+// ephemeral range, from which a connection could take one before the program binds it.
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:net";
@@ -21,7 +21,7 @@ async function takeAndLeave(port: number, host: string): Promise<void> {
   }
 }
 
-/** The first of so many in a row that nobody has just now, over UDP or TCP. */
+/** The first of `count` consecutive ports that are free just now, over UDP and TCP. */
 export async function freePorts(count = 1, host = "127.0.0.1"): Promise<number> {
   for (;;) {
     const random = RANGE.min + Math.floor(Math.random() * (RANGE.max - RANGE.min - count));

@@ -1,6 +1,6 @@
-// A program on a small disk of its own: the end of a call leaves for the writer's thread when the
-// thread has refused its start, before that is heard, and once there is room. Prints the call's
-// status and what is still set aside for it.
+// A program on a small disk of its own: the end of a call is sent to the writer's thread after the
+// thread has refused the call's start, before that refusal is received, and once there is room.
+// Prints the call's status and the money that is still reserved for it.
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
@@ -23,9 +23,9 @@ const isStored = (): Promise<boolean> => storage.accounts
 while (await isStored()) continue;
 
 const ref = { accountId, callId, now: system.now() };
-/** A thread that has not refused the start by then runs both in their order. */
+/** Waits for the refusal; a thread that is slower runs start and end in their order. */
 const refused = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
-// An idle writer is sent its first at once, and the next when these are over.
+// An idle writer gets its first command at once, and the next when that is over.
 const start = storage.calls.change({ ...ref, to: "in-progress" });
 setImmediate(() => {
   refused();

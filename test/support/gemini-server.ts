@@ -35,7 +35,7 @@ export interface GeminiPeer {
   /** Mime types of the audio. */
   audioTypes: Set<string>;
   send(message: Partial<LiveServerMessage> | object): void;
-  /** Says that the session may be gone on with by this handle. */
+  /** Sends the handle with which the session may be resumed. */
   handle(newHandle: string): void;
 }
 

@@ -1,18 +1,17 @@
-// How the cost of work grows with its input, on whatever machine: the same work on an input
-// sixteen times as large costs about sixteen times as much, and 256 times where it grows with the
-// square. Both are measured in turns, by the CPU that this process used: what others keep a machine
-// busy with counts for neither.
+// How the cost of work grows with its input, on any machine: linear work on an input sixteen times
+// as large costs about sixteen times as much, and quadratic work 256 times. Both sizes are measured
+// in turns, in CPU time of this process, so that other processes' load counts for neither.
 import assert from "node:assert/strict";
 
 const FACTOR = 16;
-/** Between what is linear and what is square, with room for caches and collections. */
+/** Between linear and quadratic growth, with room for caches and garbage collections. */
 const GROWTH_MAX = 100;
-/** Before that, compilers have not seen the work. */
+/** Before so many runs, the work is not compiled yet. */
 const RUNS_MIN = 3;
 const RUNS_MAX = 7;
-/** What grows with the square is far from it, whatever disturbs a run. */
+/** Quadratic growth is far above this, whatever disturbs a run. */
 const SURELY_LINEAR = 40;
-/** Clocks and compilers disturb what is shorter. */
+/** Shorter times are dominated by clocks and compilers. */
 const NOISE_MS = 0.1;
 
 async function timed(work: () => unknown): Promise<number> {
@@ -22,7 +21,7 @@ async function timed(work: () => unknown): Promise<number> {
   return (user + system) / 1000;
 }
 
-/** Fails where the work on `size` costs far more than sixteen times that on a sixteenth of it. */
+/** Fails if work on `size` costs far more than sixteen times that on a sixteenth of it. */
 export async function assertLinear(
   name: string, size: number, prepare: (size: number) => (() => unknown) | Promise<() => unknown>,
 ): Promise<void> {

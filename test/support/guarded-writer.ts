@@ -19,7 +19,7 @@ const OWNERS: Record<string, string> = {
   sip_trunks: "(SELECT account_id FROM phone_numbers WHERE id = ROW.phone_number_id)",
 };
 
-/** Under a global lock nothing is refused: it is not of one account. */
+/** Under a global lock nothing is refused: such a command is not limited to one account. */
 function guardTables(db: Db, lockedAccount: () => number | null): void {
   db.function("locked_account", lockedAccount);
   const owned = db.prepare<[], { name: string }>(`

@@ -1,5 +1,5 @@
 // The vendors that are asked for final texts, each as one row: how its recogniser is made, and what
-// a server in its place says. The SDK of each accepts what is said here
+// a server in its place sends. The SDK of each accepts what is sent here
 // (providers/speech/vendor-ears.test.ts).
 import { createAssemblyAi } from "#providers/speech/assemblyai/assemblyai.ts";
 import { createAzureEars } from "#providers/speech/azure/azure-ears.ts";
@@ -15,18 +15,18 @@ export const KEY = "a-key-of-the-vendor";
 export interface HearingVendor {
   name: string;
   model: string;
-  /** As people read it. */
+  /** The vendor's name as people read it. */
   title: string;
   create(options: VendorArgs): Transcriber;
   script: VendorScript;
   path: string;
-  /** The words there are of a piece; `isFinal`: and no more will come of it. */
+  /** Sends the words of a piece so far; `isFinal`: it is complete. */
   say(peer: VendorPeer, text: string, isFinal: boolean): void;
-  /** Sizes of the messages of audio that came, without what belongs to the asking. */
+  /** Sizes of the audio messages that came, without what only asks for the final text. */
   heard(peer: VendorPeer): number[];
   /** Whether it is asked for the final text. */
   isAsked(peer: VendorPeer): boolean;
-  /** As an operator reads of a wrong key. */
+  /** What an operator reads about a wrong key. */
   refusal: RegExp;
   failure: { send(peer: VendorPeer): void; text: RegExp; retryable: boolean };
 }
@@ -161,7 +161,7 @@ export const AZURE: HearingVendor = {
   name: "Azure", model: "", title: "Azure", create: createAzureEars,
   path: "/speech/recognition/conversation/cognitiveservices/v1",
   script: {},
-  // A turn begins with its first audio, and is that of the last message.
+  // A turn begins with its first audio; the current turn is that of the last message.
   say: (peer, text, isFinal) => void peer.until(({ chunks }) =>
     chunks.length > 0 && (isFinal || azureSound(chunks.at(-1)!).bytes > 0)).then(() => {
     const tell = (path: string, body: object): void => peer.send(

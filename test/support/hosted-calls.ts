@@ -28,10 +28,10 @@ export interface HostedDesks {
 }
 
 let numbers = 0;
-/** One nobody has had. */
+/** A number that nobody has had. */
 export const newNumber = (): string => `+141555502${String(numbers += 1).padStart(2, "0")}`;
 
-/** Enters a number the operator has brought along. */
+/** Enters a number that the operator has brought along. */
 async function stock(
   { dataDir }: TestServer, carrier: HostedAccount, phoneNumber: string,
 ): Promise<void> {
@@ -41,7 +41,7 @@ async function stock(
   await storage.close();
 }
 
-/** `current`: the server there is now. `offer`: how a number comes to be for sale. */
+/** `current`: the server that runs now. `offer`: puts a number up for sale. */
 export function createHostedDesks(
   carrier: HostedAccount,
   current: () => TestServer,
@@ -61,7 +61,7 @@ export function createHostedDesks(
     watch: (server) => {
       const told = new Set<number>();
       server.app.features.bus.subscribe(`account:${server.accountId}`, (notice) => {
-        // The bus may tell an event twice.
+        // The bus may deliver an event twice.
         if (notice.kind !== "committed" || told.has(notice.event.id)) return;
         told.add(notice.event.id);
         const event = JSON.parse(notice.event.json) as

@@ -5,8 +5,8 @@ import { askUntil } from "./asking.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /**
- * What it is, what the carrier answers (0: it drops the connection, null: nothing) and with which
- * body, what the order is said to be, why, and whether it may be placed again.
+ * The case's name, the status that the carrier answers (0: it drops the connection, null: nothing)
+ * and the body, the expected kind of the order, its reason, and whether it may be placed again.
  */
 export type OrderOutcome =
   [string, number | null, string, Dialled["kind"], RegExp | null, boolean?];
@@ -23,7 +23,7 @@ export async function assertOrders(
     });
     const dialled = await dial(status);
     assert.equal(dialled.kind, kind, what);
-    // Where nothing is answered, the order may still be on its way here.
+    // If nothing is answered, the order may still be in flight.
     await askUntil(() => vendor.requests.length, (count) => count > 0);
     assert.equal(vendor.requests.length, 1, what);
     if (dialled.kind === "placed") continue;

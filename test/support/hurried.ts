@@ -1,4 +1,4 @@
-// Preloaded into a process: its waits for who holds the database are over at once, and each adds a
+// Preloaded into a process: its waits for the lock on the database end at once, and each adds a
 // byte to the file that WAITS names.
 import { appendFileSync } from "node:fs";
 import Database from "better-sqlite3";

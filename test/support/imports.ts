@@ -5,12 +5,12 @@ import { dirname, join, normalize } from "node:path";
 
 export interface Import {
   file: string;
-  /** As it is written. */
+  /** As it is written in the import. */
   name: string;
   /** Path from the root for the project's own files, else the package's name. */
   target: string;
   isOwn: boolean;
-  /** As the other file exports them; `*` where all of it is taken. */
+  /** As the other file exports them; `*` if all of it is imported. */
   names: string[];
 }
 

@@ -9,7 +9,7 @@ export async function newKnowledgebase(on: TestServer, key = on.key): Promise<nu
   return body.data.id as number;
 }
 
-/** Uploads a file and gives the document's id. */
+/** Uploads a file and returns the document's id. */
 export async function uploadFile(
   on: Server, knowledgebaseId: number, content: string | Buffer,
   { name = "Notes", type = "txt", key = on.key }: { name?: string; type?: string; key?: string | null } = {},
@@ -25,7 +25,7 @@ export async function uploadFile(
   return data.id;
 }
 
-/** What the account's stream says of the document, once it is read, for the `times`-th time. */
+/** The event of the account's stream after the document was read for the `times`-th time. */
 export function whenRead(
   on: Server, documentId: number, { key = on.key ?? "", times = 1 } = {},
 ): Promise<AccountEvent> {

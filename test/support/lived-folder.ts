@@ -1,5 +1,5 @@
-// A data folder in which a conversation, a tool, documents and webhooks have been, for tests of
-// what takes it elsewhere.
+// A data folder that has held a conversation, a tool, documents and webhooks, for tests of what
+// moves it elsewhere.
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import Database from "better-sqlite3";
@@ -8,7 +8,7 @@ import { accountEvent } from "./account-events.ts";
 import type { ScriptedModel } from "./scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, type TestServer } from "./server.ts";
 
-/** Every server that is on it has this one. */
+/** Every server that runs on the folder has this secret. */
 export const SECRET = "the same before and after the move";
 
 async function upload(server: TestServer, knowledgebaseId: number): Promise<void> {
@@ -32,7 +32,7 @@ export interface LivedFolder {
   knowledgebaseId: number;
 }
 
-/** Lived in once, then as it was left; its server died. `endpoint` is told of balances. */
+/** A folder that a server has used and left as if it had died; `endpoint`: for webhooks. */
 export async function liveIn(
   dataDir: string, model: ScriptedModel, endpoint: string,
 ): Promise<LivedFolder> {
@@ -71,7 +71,7 @@ export async function liveIn(
   return { dataDir, key, accountId, uuid, knowledgebaseId };
 }
 
-/** What a life so short has not left by itself: bytes, ids that are gone, a node that died. */
+/** Adds what so short a use does not leave: bytes, ids that are gone, a node that died. */
 function strangeRows(dataDir: string): void {
   const db = new Database(databasePath(dataDir));
   const { id } = db.prepare("SELECT id FROM chunks LIMIT 1").get() as { id: number };
@@ -83,7 +83,7 @@ function strangeRows(dataDir: string): void {
   db.close();
 }
 
-/** The same again, in a folder of its own. */
+/** A copy of it, in a folder of its own. */
 export function copied(folder: LivedFolder, dataDir: string): LivedFolder {
   cpSync(folder.dataDir, dataDir, { recursive: true });
   return { ...folder, dataDir };

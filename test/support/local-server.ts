@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** `close` cuts what is open, and resolves once nothing is left of it. */
+/** `close` cuts open connections, and resolves once nothing is left of the server. */
 export async function listenLocally(
   server: Server,
 ): Promise<{ url: string; close(): Promise<void> }> {

@@ -1,5 +1,5 @@
-// Wires on which messages are lost, doubled and overtake one another, as chance has it; each moves
-// on when the test says so.
+// Wires on which messages are lost, duplicated and reordered at random; each message moves when the
+// test says so.
 import type { System } from "#core/system.ts";
 import { WireFault, type Wire } from "#cluster/wire.ts";
 
@@ -18,10 +18,10 @@ interface Member {
 
 export interface LossyWires {
   connect(): LossyWire;
-  /** Something under way arrives, or is lost, or arrives and is under way once more. */
+  /** A message in flight arrives, or is lost, or arrives and is in flight once more. */
   move(): void;
   underWay(): number;
-  /** From now on everything arrives once, or not. */
+  /** From now on messages arrive once and in order; false: at random again. */
   calm(isCalm?: boolean): void;
 }
 

@@ -4,7 +4,7 @@ import { createSystem, type System, type Timer } from "#core/system.ts";
 export interface ManualSystem extends System {
   /** Moves both clocks on and runs what has come due, in order. */
   advance(ms: number): void;
-  /** Sets the wall clock alone so much forward, or back where it is negative. */
+  /** Steps only the wall clock, forward, or back if it is negative. */
   step(ms: number): void;
   /** Timers that have not run and were not cancelled. */
   pending(): number;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { MODERN_VERSION } from "#gateways/mcp/server.ts";
 
 export type Wire = Record<string, unknown>;
-/** Bodies are looked into freely; each test asserts what it relies on. */
+/** Bodies are read untyped; each test asserts what it relies on. */
 // oxlint-disable-next-line typescript/no-explicit-any
 export type Free = any;
 
@@ -47,7 +47,7 @@ export function createMcpCaller(server: { url: string; key: string }) {
     const message = { jsonrpc: "2.0", id: 7, method, params: { ...params, _meta: META } };
     return post(message, { ...options, headers });
   };
-  /** The result of a tool, whether it is one or a tool's error. */
+  /** The result of a tool, be it a success or the tool's error. */
   const use = async (name: string, args: Wire = {}, options: Posted = {}): Promise<Free> => {
     const { status, body } = await modern("tools/call", { name, arguments: args }, options);
     assert.equal(status, 200, JSON.stringify(body));

@@ -1,5 +1,5 @@
-// An MCP server as the official SDK makes one, on a port of its own: a weather tool with a schema,
-// one that fails, and what was asked of it.
+// An MCP server made with the official SDK, on a port of its own: a weather tool with a schema, one
+// that fails, and the requests it received.
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import {
   fromJsonSchema, McpServer, WebStandardStreamableHTTPServerTransport,

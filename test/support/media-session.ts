@@ -1,5 +1,5 @@
-// Media sessions over real sockets in the hands of a test: a telephone's socket, a session on a
-// clock by hand, and packets whose sound is their number.
+// Media sessions over real sockets, controlled by a test: a telephone's socket, a session on a
+// manual clock, and packets whose sound encodes their number.
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import type { TestContext } from "node:test";
@@ -26,7 +26,7 @@ export interface Phone {
   send(bytes: Buffer, port: number): Promise<void>;
   next(): Promise<{ bytes: Buffer; from: RemoteInfo }>;
   nextRtp(): Promise<RtpPacket>;
-  /** How many came that were not read. */
+  /** How many packets came that were not read yet. */
   came(): number;
 }
 
@@ -93,25 +93,25 @@ export function packetOf(number: number, change: Partial<RtpPacket> = {}): Buffe
   return packet;
 }
 
-/** Loud, and another code for each of neighbouring packets. */
+/** Loud codes, different ones for neighbouring packets. */
 export const codeOf = (number: number): number => number % 64;
 export const sampleOf = (number: number): number => LAWS.PCMU.samples[codeOf(number)]!;
 
-/** How many packets it has counted. */
+/** How many packets the session has counted. */
 export function countOf(session: RtpSession): number {
   const quality = session.quality();
   return (quality?.packetsReceived ?? 0) + (quality?.packetsDuplicate ?? 0);
 }
 
-/** Until the session has counted so many packets; loop-back keeps their order. */
+/** Resolves once the session has counted so many packets; loopback keeps their order. */
 export async function received(session: RtpSession, count: number): Promise<void> {
-  // It tells nobody of a packet it has counted; the tests' time-out ends this.
+  // No event reports a counted packet; the test's timeout ends this loop.
   while (countOf(session) < count) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Until what was sent to a session before has been looked at, though it may not count. */
+/** Resolves once what was sent to a session has been read, though it may not count. */
 export async function settled(): Promise<void> {
-  // What was sent over loop-back is there already; each turn of the loop reads many packets.
+  // What was sent over loopback is there already; each turn of the loop reads many packets.
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -17,13 +17,13 @@ export const signIn = (
 ): Promise<CallResult> =>
   server.call("POST", "/auth/login", { body: { email, password }, headers });
 
-/** What a browser sends back of it. */
+/** The cookie that a browser sends back. */
 export const cookieOf = ({ headers }: CallResult): string =>
   (headers.getSetCookie()[0] ?? "").split(";")[0] ?? "";
 
 let count = 0;
 
-/** Invited with the key, joined, and signed in. */
+/** A member who was invited with the key, has joined and signed in. */
 export async function memberOf(server: TestServer, role: string, key: string) {
   count += 1;
   const name = `${role} ${count}`;

@@ -1,5 +1,5 @@
-// Wires of nodes that are in one process: for tests, and what each test of another wire is held
-// against. Like the real one it hands messages on later, never to whoever published them.
+// Wires between nodes in one process: for tests, and the reference for tests of other wires. Like
+// the real one it delivers messages asynchronously, and never to their publisher.
 import { nextTurn, type System } from "#core/system.ts";
 import { WireFault, type Wire } from "#cluster/wire.ts";
 
@@ -7,14 +7,14 @@ type Hear = Parameters<Wire["subscribe"]>[1];
 
 interface Member {
   heard: Map<string, Set<Hear>>;
-  /** Ends what waits for an answer. */
+  /** Reject the requests that wait for an answer. */
   waiting: Set<(fault: WireFault) => void>;
   told: Set<(state: "up" | "down") => void>;
 }
 
 export interface MemoryWires {
   connect(): Wire;
-  /** Nobody hears anybody any more, until `start`. */
+  /** No message is delivered any more, until `start`. */
   stop(): void;
   start(): void;
 }
@@ -30,7 +30,7 @@ export function createMemoryWires(system: System): MemoryWires {
       for (const one of [...told]) one(to);
     }
   };
-  /** Those that hear a subject, whoever speaks aside. */
+  /** The subscribers of a subject, except those of the publisher. */
   const hearers = (speaker: Member, subject: string): Hear[] =>
     [...members].filter((member) => member !== speaker)
       .flatMap((member) => [...member.heard.get(subject) ?? []]);

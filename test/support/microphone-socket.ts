@@ -1,5 +1,5 @@
-// A person of the account at the microphone of a call, as the dashboard's page is: frames of 20 ms
-// in real time, silence where nothing is said, and what comes back.
+// A person of the account who talks in a call by microphone, as in the dashboard's page: frames of
+// 20 ms in real time, silence while nothing is said, and what comes back.
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
@@ -62,7 +62,7 @@ export class MicrophoneSocket {
     if (this.closeCode === null) await once(this.#socket, "close");
   }
 
-  /** Gone without a word. */
+  /** Drops the connection without a closing frame. */
   drop(): void {
     this.#socket.terminate();
   }

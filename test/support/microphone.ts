@@ -1,4 +1,5 @@
-// A microphone that says a line: the embedded voice's, written for Chromium's pretended device.
+// A microphone that says a line in the embedded voice, written as a file for Chromium's fake
+// device.
 import { createResampler } from "#audio/resampler.ts";
 import { createLogger } from "#core/logger.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
@@ -28,11 +29,11 @@ export async function speak(text: string): Promise<Int16Array> {
   return Int16Array.from(samples);
 }
 
-/** Writes the line at 48 kHz, once after each of so many seconds, with half a minute behind. */
+/** Writes the line at 48 kHz, once at each of these seconds, and half a minute after. */
 export async function microphoneOf(
   file: string, text: string, atSeconds: number[],
 ): Promise<{ file: string }> {
-  // Once: to load the voice costs more than to say the line.
+  // It is spoken once: loading the voice costs more than saying the line.
   const line = createResampler(16_000, 48_000).process(await speak(text));
   const sound = new Int16Array(48_000 * (Math.max(...atSeconds) + 30) + line.length);
   for (const seconds of atSeconds) sound.set(line, 48_000 * seconds);

@@ -1,5 +1,5 @@
-// A data folder with a life behind it, and databases it may move to: what tests of `parley move`
-// begin with. All of it goes when all tests of the process are over.
+// A data folder that has been used, and databases it may move to: what tests of `parley move` begin
+// with. All of it is removed when all tests of the process are over.
 import { rmSync } from "node:fs";
 import { withoutPostgres } from "./engines.ts";
 import { copied, liveIn, SECRET, type LivedFolder } from "./lived-folder.ts";
@@ -25,7 +25,7 @@ export function newDir(): string {
   return dir;
 }
 
-/** `hasSchema`: a program has begun with it before. */
+/** `hasSchema`: a server has started on it before. */
 export async function newDatabase(
   name: string, { hasSchema = false } = {},
 ): Promise<VirginDatabase> {
@@ -35,7 +35,7 @@ export async function newDatabase(
 }
 
 const lived = withoutPostgres === false ? await liveIn(newDir(), model, receiver.url) : null;
-/** A copy of it, to go on from. */
+/** A copy of the used folder, for one test. */
 export const newFolder = (): LivedFolder => copied(lived!, newDir());
 
 export const move = (

@@ -1,6 +1,6 @@
-// Whoever is at the other end of a stream of mu-law sound, whatever the carrier's messages look
-// like: speaks 20 ms at a time, hears words by their rhythm, and plays marks when what was sent
-// before them has been heard. Used by the phones of the carriers.
+// The far end of a mu-law stream, whatever the carrier's messages look like: it speaks 20 ms at a
+// time, recognises words by their rhythm, and plays marks when what was sent before them has been
+// heard. Used by the phones of the carriers.
 import assert from "node:assert/strict";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { createWaiting } from "./waiting.ts";
@@ -60,7 +60,7 @@ export class MulawFarEnd {
     }
   }
 
-  /** Told when what came before it is played. */
+  /** Plays the mark once what came before it has been played. */
   mark(name: string): void {
     const delayMs = Math.max(0, this.#playedUntilMs - performance.now());
     this.#marks.set(name, setTimeout(() => this.#play(name), delayMs));
@@ -71,7 +71,7 @@ export class MulawFarEnd {
     for (const name of this.drop()) this.#played(name);
   }
 
-  /** Likewise, without the marks, whose names it gives. */
+  /** The same without playing the marks, whose names it returns. */
   drop(): string[] {
     this.#playedUntilMs = 0;
     for (const timer of this.#marks.values()) clearTimeout(timer);
@@ -86,7 +86,7 @@ export class MulawFarEnd {
     this.changed();
   }
 
-  /** Whoever waits looks again. */
+  /** Has conditions that are waited for checked again. */
   changed(): void {
     this.#waiting.look();
   }
@@ -98,7 +98,7 @@ export class MulawFarEnd {
     }
   }
 
-  /** Resolves once these words were heard, after so many others. */
+  /** Resolves once these words were heard, after `after` others. */
   async hears(line: string, after = 0): Promise<void> {
     const rhythm = rhythmOf(line);
     await this.until(() => this.words.length >= after + rhythm.length);

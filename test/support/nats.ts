@@ -16,9 +16,9 @@ export const withoutNats: string | false = PROGRAM === undefined
 
 export interface NatsServer {
   url: string;
-  /** As a power cut would. */
+  /** Kills it, as a power cut would. */
   kill(): Promise<void>;
-  /** Again, on the same port. */
+  /** Starts it again, on the same port. */
   start(): Promise<void>;
 }
 

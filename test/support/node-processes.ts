@@ -1,5 +1,5 @@
 // Real nodes, each a process with a data folder of its own, over one PostgreSQL and one NATS
-// server, behind a door that takes any of them: for proofs that kill what they are made of.
+// server, behind a door that leads to any of them: for proofs that kill some of these.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdirSync, rmSync } from "node:fs";
@@ -20,7 +20,7 @@ export interface NodeProcesses {
   assistant: string;
   /** The address of some node that is not being killed. */
   door(): string;
-  /** Again and again, at whichever node, until one has answered with success. */
+  /** Retries, at any node, until one has answered with success. */
   ask<Answer>(method: string, path: string, asked?: {
     body?: object; key?: string; idempotencyKey?: string;
   }): Promise<Answer>;
@@ -31,9 +31,9 @@ export interface NodeProcesses {
   /** Ends a session of a node with the database. */
   endSession(): Promise<void>;
   cli(args: string[]): Promise<string>;
-  /** Resolves once no reply is open any more and no money set aside. */
+  /** Resolves once no reply is open any more and no money is reserved. */
   settled(): Promise<void>;
-  /** Stops all as an operator would, and says whether each left in order. */
+  /** Stops all nodes as an operator would; throws unless each exits in order. */
   close(): Promise<void>;
 }
 
@@ -41,11 +41,11 @@ type NodesDatabase = Pick<TestDatabase, "name" | "port" | "query" | "drop">;
 
 interface NodesOptions {
   count: number;
-  /** One of its own, which is dropped in the end. */
+  /** A database of its own, which is dropped in the end. */
   database?: NodesDatabase;
   /** How many of a hundred COMMITs lose their connection. */
   cuts?: number;
-  /** As settings of the node with that number, from 0. */
+  /** Settings of the node with that number, from 0. */
   env?: (number: number) => Record<string, string>;
 }
 
@@ -152,7 +152,7 @@ async function askAnywhere<Answer>(
       if (response.ok) return answer as Answer;
       assert.ok(AGAIN.has(response.status), `${response.status} ${JSON.stringify(answer)}`);
     } catch (error) {
-      // The node died under the request: another one is asked, under the same key.
+      // The node died during the request: another one is asked, under the same key.
       if (error instanceof assert.AssertionError) throw error;
     }
     await pause(PAUSE_MS);

@@ -1,5 +1,5 @@
-// Several nodes over one database and one NATS server, with a door before them that takes another
-// node for every request.
+// Several nodes over one database and one NATS server, behind a door that takes another node for
+// every request.
 import { rmSync } from "node:fs";
 import { databaseAt } from "./engines.ts";
 import { startNats, type NatsServer } from "./nats.ts";
@@ -7,7 +7,7 @@ import { closing, startTestServer, testDataDir, type TestServer } from "./server
 
 export interface Nodes {
   all: TestServer[];
-  /** The next in turn. */
+  /** The next node in turn. */
   next(): TestServer;
   /** As the first node's server, but each call goes to another node. */
   door: TestServer;

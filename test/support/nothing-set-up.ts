@@ -1,4 +1,4 @@
-// A server without one vendor of speech.
+// The configuration of a server without any speech vendor.
 import type { SpeechConfig } from "#providers/speech/engines.ts";
 
 export const NOTHING_SET_UP: SpeechConfig = {

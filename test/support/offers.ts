@@ -1,9 +1,9 @@
-// What browsers offer for a call of sound alone.
+// The SDP that browsers offer for an audio-only call.
 
 export const OFFERED_FINGERPRINT = Array.from({ length: 32 }, (_, at) =>
   at.toString(16).padStart(2, "0")).join(":");
 
-/** As Chromium makes it, with what a test wants otherwise: lines in place of others. */
+/** As Chromium makes it; `instead`: lines that a test puts in place of others. */
 export function pageOffer(instead: Record<string, string> = {}): string {
   const lines = [
     "v=0", "o=- 694053753754118924 2 IN IP4 127.0.0.1", "s=-", "t=0 0", "a=group:BUNDLE 0",

@@ -1,21 +1,21 @@
-// Runs files of tests one after another in one process, where each would load the server, what
-// tests share and a browser again: what is loaded and compiled stays warm. There, to tests, this
-// module is `node:test` (prepared.js): what a file asks for becomes a suite of its own, whose
-// `after` runs when it ends, not when all end.
+// Runs test files one after another in one process, so that the server, what tests share and a
+// browser are not loaded again for each: what is loaded and compiled stays warm. For tests there,
+// this module replaces `node:test` (prepared.js): what a file registers becomes a suite of its own,
+// whose `after` runs when that suite ends, not when all end.
 import { relative, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as native from "node:test";
 
 const ROOT = join(import.meta.dirname, "../..");
-/** Longest a file may take. */
+/** The time limit of a file. */
 const FILE_MS = 480_000;
 
 type Call = () => unknown;
 
-/** What the file that is being loaded asks for; null: tests run, and what they add is theirs. */
+/** What the file being loaded registers; null: tests run, and register with `node:test`. */
 let calls: Call[] | null = null;
 
-/** Calls once all files are over; null: the process runs one, as `node --test` does. */
+/** Called once all files are over; null: the process runs one, as `node --test` does. */
 let ends: Call[] | null = null;
 
 export const runsManyFiles = (): boolean => ends !== null;
@@ -56,7 +56,7 @@ async function loaded(path: string): Promise<Call[]> {
   return ofFile;
 }
 
-/** Whole paths. Its process ends when nothing is open any more. */
+/** `paths` are absolute. The process ends when nothing is open any more. */
 export async function runFiles(paths: string[]): Promise<void> {
   ends = [];
   for (const path of paths) {

@@ -1,4 +1,4 @@
-// A server with OpenAI's `/audio/speech` and `/audio/transcriptions` on loopback, steered by the
+// A server with OpenAI's `/audio/speech` and `/audio/transcriptions` on loopback, controlled by the
 // test. OpenAI's own SDK accepts it (providers/speech/openai.test.ts).
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { listenLocally } from "./local-server.ts";
@@ -25,9 +25,9 @@ export interface OpenAiAudioServer {
   url: string;
   speeches: SpeechRequest[];
   transcriptions: TranscriptionRequest[];
-  /** Tells of each request of both kinds, once the test's handler has had it. */
+  /** Receives each request of both kinds, once the test's handler has had it. */
   came: Received<{ kind: "speech" | "transcription" }>;
-  /** Set by the test; the response is its to end. */
+  /** Set by the test, which has to end the response. */
   onSpeech(request: SpeechRequest): void;
   onTranscription(request: TranscriptionRequest, response: ServerResponse): void;
   close(): Promise<void>;

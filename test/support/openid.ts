@@ -1,5 +1,5 @@
-// A real OpenID provider (oidc-provider) on this machine, whose people sign in without being asked,
-// and browsers that are as much of one as its redirects need: cookies by place, no scripts.
+// A real OpenID provider (oidc-provider) on this machine, whose users sign in without being asked,
+// and browsers with only what its redirects need: cookies by place, no scripts.
 import { once } from "node:events";
 import { createServer, request, type IncomingMessage } from "node:http";
 import Provider, { type Configuration } from "oidc-provider";
@@ -11,7 +11,7 @@ interface Person {
   sub: string;
   email: string;
   email_verified?: unknown;
-  /** Microsoft's own, in the place of the former. */
+  /** Microsoft's own claim, in place of `email_verified`. */
   xms_edov?: unknown;
   name: string;
 }
@@ -19,7 +19,7 @@ interface Person {
 interface Answer {
   status: number;
   url: string;
-  // Tests look into bodies freely; each asserts what it relies on.
+  // Tests read bodies untyped; each asserts what it relies on.
   // oxlint-disable-next-line typescript/no-explicit-any
   body: any;
 }
@@ -72,7 +72,7 @@ function createBrowser(): Browser {
 
 type SecretBy = "client_secret_post" | "client_secret_basic";
 
-/** `secretBy`: the one way in which it says that it reads the client's secret, and does. */
+/** `secretBy`: the only method for the client's secret that it announces and accepts. */
 export async function startOpenIdProvider(secretBy: SecretBy = "client_secret_post") {
   const server = createServer();
   const { url: issuer, close } = await listenLocally(server);
@@ -80,10 +80,10 @@ export async function startOpenIdProvider(secretBy: SecretBy = "client_secret_po
   let handle: ReturnType<Provider["callback"]> | null = null;
   const started = {
     issuer, clientId, clientSecret,
-    /** Whoever signs in next. */
+    /** The person who signs in next. */
     person: { sub: "nobody", email: "nobody@example.org", email_verified: true, name: "" } as Person,
     browser: createBrowser,
-    /** Where the provider may lead back to. */
+    /** Sets the address to which the provider may redirect back. */
     allow: (redirectUri: string): void => {
       const client = { clientId, clientSecret, redirectUri, secretBy };
       handle = providerOf(issuer, client, () => started.person);

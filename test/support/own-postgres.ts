@@ -1,4 +1,4 @@
-// A PostgreSQL of one test's own, which may be stopped, started again and set up wrongly.
+// A PostgreSQL of a single test, which may stop it, start it again and misconfigure it.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -16,18 +16,18 @@ export interface OwnPostgres {
   url: string;
   port: number;
   query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]>;
-  /** At once, as when its machine is restarted; what was committed is there afterwards. */
+  /** Stops it at once, as when its machine restarts; what was committed is kept. */
   stop(): Promise<void>;
-  /** On the same port. */
+  /** Starts it again, on the same port. */
   start(): Promise<void>;
-  /** Likewise, as one that reads and is not promoted yet (`SELECT pg_promote()`). */
+  /** The same, as a standby that only reads until it is promoted (`SELECT pg_promote()`). */
   startAsStandby(): Promise<void>;
-  /** While it runs; done when sessions that begin have it. */
+  /** Changes a setting while it runs; resolves when new sessions have it. */
   set(name: string, value: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** `standbyOf`: a copy of that one, which it follows and may take the place of. */
+/** `standbyOf`: it copies and follows that one, and may take its place. */
 export async function startOwnPostgres(
   { standbyOf }: { standbyOf?: OwnPostgres } = {},
 ): Promise<OwnPostgres> {

@@ -1,6 +1,6 @@
-// A tape of what a page's microphone says and its loudspeaker plays, sample by sample in one time,
-// whichever way the sound comes. The page's policy forbids what it is made of, so the context has
-// to bypass it.
+// A recording of what a page's microphone says and its loudspeaker plays, sample by sample on one
+// time line, whichever path the sound takes. The page's policy forbids what it is made of, so the
+// context has to bypass it.
 import type { Page } from "playwright-core";
 
 /** Runs before the page's own code. */

@@ -1,6 +1,6 @@
-// What callers say, with where they may stop for breath or thought: `|` is such a place, the end of
-// a line the end of the turn. As recognisers without punctuation write it, then as those with it,
-// which close pieces with full stops that are none.
+// What callers say, with the places where they may pause for breath or thought: `|` is such a
+// place, the end of a line the end of the turn. First as recognisers without punctuation write it,
+// then as those with it do, which end pieces with false full stops.
 
 /** Places behind which the turn goes on, and turns that are over. */
 const PLAIN = `
@@ -77,7 +77,7 @@ it broke when | i tried to open it
 thank you very much
 goodbye`;
 
-/** Written after the rules, which were not touched for them. */
+/** Written after the rules, which were not adapted to them. */
 export const LATER = `
 hi i am looking for | a hotel room
 hi i am looking for a hotel room for next weekend

@@ -1,4 +1,4 @@
-// Calls that nobody carries: what happens on them is up to the test. Used by the tests of the
+// Calls without a carrier: the test decides what happens on them. Used by the tests of the
 // dashboard's pages about calls.
 import assert from "node:assert/strict";
 import type { FunctionCall } from "#events/events.ts";
@@ -44,7 +44,7 @@ export function placedCalls(server: () => TestServer, assistantId: number) {
     return id;
   }
 
-  /** What is said next begins a second later. */
+  /** Each utterance begins a second after the last. */
   const clock = { ms: 0 };
   async function said(
     id: number, speaker: Speaker, text: string, functionCalls: FunctionCall[] = [],

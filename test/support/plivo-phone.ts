@@ -1,6 +1,6 @@
 // The far end of a call at Plivo, as its documentation describes it: reads the document that says
-// where the sound goes, opens a signed WebSocket there, sends 20 ms of mu-law at a time and says
-// when what was sent before a checkpoint has been played. No live account was looked at.
+// where the sound goes, opens a signed WebSocket there, sends 20 ms of mu-law at a time and reports
+// when what was sent before a checkpoint has been played. Not checked against a live account.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { WebSocket } from "ws";
@@ -8,7 +8,7 @@ import { refusalOf } from "./carrier-socket.ts";
 import { FRAME_MS, MulawFarEnd } from "./mulaw-far-end.ts";
 import { PLIVO_ID, plivoHeaders } from "./plivo-server.ts";
 
-/** Whole: nothing may stand beside the stream. */
+/** Matches the whole document: nothing may stand beside the stream. */
 const DOCUMENT = new RegExp([
   '^<\\?xml version="1\\.0" encoding="UTF-8"\\?><Response>',
   '<Stream bidirectional="true" keepCallAlive="true" contentType="audio/x-mulaw;rate=8000"',
@@ -24,7 +24,7 @@ function readStream(document: string): { url: string; extraHeaders: string } {
 export interface PlivoPhoneOptions {
   document: string;
   callId: string;
-  /** What the socket is signed as; absent: as it is; null: not at all. */
+  /** The scheme that the socket is signed with; absent: the right one; null: unsigned. */
   signedAs?: "http" | null;
 }
 
@@ -54,7 +54,7 @@ export class PlivoPhone {
     socket.on("error", () => undefined);
   }
 
-  /** Resolves to the status of the refusal where there is one. */
+  /** Resolves to the status if the server refuses. */
   static async open(options: PlivoPhoneOptions): Promise<PlivoPhone | number> {
     const { document, callId, signedAs } = options;
     const { url, extraHeaders } = readStream(document);
@@ -69,14 +69,14 @@ export class PlivoPhone {
         callId, streamId: phone.#streamId, accountId: PLIVO_ID, tracks: ["inbound"],
         mediaFormat: { encoding: "audio/x-mulaw", sampleRate: 8000 },
       },
-      // Given with commas, it comes with semicolons.
+      // The document has commas, for which Plivo sends semicolons.
       extra_headers: extraHeaders.replaceAll(",", ";"),
     });
     phone.#pace = setInterval(() => phone.#frame(), FRAME_MS);
     return phone;
   }
 
-  /** As `open`, for a call that is to be taken. */
+  /** As `open`, for a call that has to be accepted. */
   static async talk(options: PlivoPhoneOptions): Promise<PlivoPhone> {
     const phone = await PlivoPhone.open(options);
     if (typeof phone === "number") throw new Error(`the socket was refused: ${phone}`);
@@ -109,7 +109,7 @@ export class PlivoPhone {
     return found()!;
   }
 
-  /** Resolves once these words were heard, after so many others. */
+  /** Resolves once these words were heard, after `after` others. */
   hears(line: string, after = 0): Promise<void> {
     return this.#far.hears(line, after);
   }

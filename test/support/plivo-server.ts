@@ -1,6 +1,6 @@
-// Plivo for tests: a real server that speaks the parts of the Voice API calls are placed and
-// changed with, as documented, and reports to the addresses it was given, signed. What happens at
-// the far end is the test's to say. No live account was looked at.
+// Plivo for tests: a real server that speaks the parts of the Voice API with which calls are placed
+// and changed, as documented, and sends signed reports to the addresses it was given. The test says
+// what happens at the far end. Not checked against a live account.
 import { createHmac, randomInt, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { listenLocally } from "./local-server.ts";
@@ -41,7 +41,7 @@ export interface PlivoReply {
   text: string;
 }
 
-/** A webhook; `signature`: other than the right one; null: none. */
+/** Sends a webhook; `signature` replaces the right one; null: none. */
 export async function postAsPlivo(
   url: string, fields: Fields, signature?: string | null,
 ): Promise<PlivoReply> {
@@ -64,7 +64,7 @@ export interface PlivoCall {
   /** Digits, as Plivo writes them. */
   from: string;
   to: string;
-  /** An order waits its turn until it rings. */
+  /** An order is `queued` until it rings. */
   state: "queued" | "ringing" | "live" | "over";
   /** What was ordered; empty for a call that came in. */
   order: Record<string, unknown>;
@@ -73,7 +73,7 @@ export interface PlivoCall {
 }
 
 export interface PlivoRequest {
-  /** `dial`, `transfer`, `hangup`, `cancel`; each told again as `<kind> <id of the call>`. */
+  /** `dial`, `transfer`, `hangup`, `cancel`; each also comes as `<kind> <id of the call>`. */
   kind: string;
   method: string;
   /** Below the account. */
@@ -84,7 +84,7 @@ export interface PlivoRequest {
 
 export type PlivoBehaviour =
   | "pass"
-  /** It is done, and its answer lost. */
+  /** Plivo acts, and its answer is lost. */
   | "lose"
   | { status: number; body: object };
 
@@ -94,18 +94,18 @@ export interface PlivoServer {
   call(id: string): PlivoCall;
   /** Reports that it rings. */
   ring(id: string): Promise<PlivoReply>;
-  /** It is picked up: what Plivo receives to do then. */
+  /** The call is picked up; resolves to what Plivo is then told to do. */
   pickUp(id: string): Promise<PlivoReply>;
   detect(id: string, isMachine: boolean): Promise<PlivoReply>;
-  /** It ends, by anybody. `fields`: how. */
+  /** The call ends, whoever ended it. `fields`: how. */
   end(id: string, fields?: Fields): Promise<void>;
   /** Somebody rings a number whose application answers at `voiceUrl`. */
   arrive(
     voiceUrl: string, call: { from: string; to: string },
   ): Promise<PlivoReply & { id: string }>;
-  /** What Plivo receives when it asks what a transfer is to be. */
+  /** Fetches the document of a transfer; resolves to what Plivo is told to do. */
   follow(id: string): Promise<PlivoReply>;
-  /** Asked before a request is acted on; null: all pass. */
+  /** `how` is called before a request is acted on; null: all pass. */
   behave(how: ((request: PlivoRequest) => PlivoBehaviour) | null): void;
   close(): Promise<void>;
 }
@@ -160,7 +160,7 @@ function createExchange() {
   };
   const stop = (call: PlivoCall): Answer => {
     const status = call.state === "live" ? "completed" : "cancel";
-    // The answer does not wait for whoever is notified.
+    // The answer does not wait for the webhook's receiver.
     void finish(call, { ...BY_API, CallStatus: status }).catch(() => undefined);
     return { status: 204, body: null };
   };

@@ -6,11 +6,11 @@ import { openFrontDoor } from "./front-door.ts";
 import { startOwnPostgres, type OwnPostgres } from "./own-postgres.ts";
 
 export interface PostgresPair extends Pick<TestDatabase, "name" | "port" | "query" | "drop"> {
-  /** What answers dies at once, with all that it has not written; the other one goes on. */
+  /** The primary dies at once, with all that it has not written; the standby takes over. */
   failOver(): Promise<void>;
 }
 
-/** Commits wait for it from then on. */
+/** Adds a standby, for which commits wait from then on. */
 async function follow(primary: OwnPostgres): Promise<OwnPostgres> {
   const standby = await startOwnPostgres({ standbyOf: primary });
   await askUntil(
@@ -24,7 +24,7 @@ export async function startPostgresPair(): Promise<PostgresPair> {
   let primary = await startOwnPostgres();
   let standby = await follow(primary);
   const door = await openFrontDoor(() => primary.port);
-  // What is asked of it and where it moves to: one after the other.
+  // Queries and failovers run one after the other.
   let last: Promise<unknown> = Promise.resolve();
   const inLine = <T>(work: () => Promise<T>): Promise<T> => {
     const done = last.then(work);

@@ -1,4 +1,4 @@
-// PostgreSQL's programs as a user that they take: they refuse to run as root.
+// Runs PostgreSQL's programs as a user that they accept: they refuse to run as root.
 import { execFileSync } from "node:child_process";
 
 export const asPostgres = (command: string, args: string[]): [string, string[]] =>
@@ -8,7 +8,7 @@ export const asPostgres = (command: string, args: string[]): [string, string[]] 
       ]]
     : [command, args]);
 
-/** A folder of that user's. */
+/** Makes that user the owner of a folder. */
 export function giveToPostgres(folder: string): void {
   if (process.getuid?.() === 0) execFileSync("chown", ["postgres", folder]);
 }

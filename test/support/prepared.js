@@ -10,10 +10,10 @@ import { isMainThread } from "node:worker_threads";
 
 export const CACHE = join(import.meta.dirname, "../../node_modules/.cache/tests");
 export const SOURCES_FILE = join(CACHE, "sources.js");
-/** Where in it each file is, in bytes. */
+/** Where each file is in `SOURCES_FILE`, in bytes. */
 export const PLACES_FILE = join(CACHE, "places.json");
 export const PACKAGES = join(CACHE, "packages");
-/** Of these the server and its tests load a few hundred files. Whoever is within them gets those. */
+/** Packages of a few hundred files, which are bundled; their own modules get the originals. */
 export const BUNDLED = {
   "@sinclair/typebox": "typebox",
   "@sinclair/typebox/compiler": "typebox-compiler",
@@ -26,13 +26,13 @@ const { imports } = JSON.parse(readFileSync(new URL("package.json", ROOT), "utf8
 const ROOMS = Object.fromEntries(Object.entries(imports)
   .map(([name, folder]) => [name.slice(0, -1), new URL(folder.slice(0, -1), ROOT).href]));
 const PROGRAM = new URL("src/base/core/program.ts", ROOT).href;
-/** Says that the program runs built. */
+/** Replaces the module that says whether the program runs built. */
 const BUILT_PROGRAM = new URL("built-program.js", import.meta.url).href;
 
-/** To tests, `node:test`. */
+/** Replaces `node:test` for tests. */
 const ONE_PROCESS = new URL("one-process.ts", import.meta.url).href;
 
-/** Where an import of ours leads, which Node looks for in many places; null: as it finds it. */
+/** Resolves our imports, for which Node tries many places; null: Node resolves it. */
 function placeOf(specifier, parent) {
   if (specifier === "node:test") return parent === ONE_PROCESS ? null : ONE_PROCESS;
   if (parent === undefined || parent.includes("/node_modules/")) return null;
@@ -44,10 +44,10 @@ function placeOf(specifier, parent) {
   return room in ROOMS ? ROOMS[room] + specifier.slice(room.length) : null;
 }
 
-/** The runner is loaded before there is anything. */
+/** Not called in the runner, which is loaded before anything is prepared. */
 function prepare() {
   enableCompileCache(CACHE);
-  /** A thread is built, and needs none. */
+  /** Threads run built files, and need no sources. */
   const places = isMainThread ? JSON.parse(readFileSync(PLACES_FILE, "utf8")) : {};
   const sources = isMainThread ? readFileSync(SOURCES_FILE) : Buffer.alloc(0);
   registerHooks({

@@ -7,17 +7,17 @@ import { watchAnswers } from "./answers.ts";
 import { databaseAt, isOverPostgres, urlOfMade } from "./engines.ts";
 
 const scripts = join(import.meta.dirname, "../../scripts");
-/** What `npm start` and `npm run parley` run: what was built, when it is as new as the sources. */
+/** What `npm start` and `npm run parley` run: the built program, if it is up to date. */
 export const MAIN = join(scripts, "start.js");
 export const CLI = join(scripts, "parley.js");
 
-/** What Node has compiled of programs, once for a run: tests start them hundreds of times. */
+/** Node's compile cache for programs, one per run: tests start them hundreds of times. */
 const { PREPARED_DATABASE } = process.env;
 const COMPILED = PREPARED_DATABASE === undefined
   ? {}
   : { NODE_COMPILE_CACHE: join(dirname(PREPARED_DATABASE), "compiled") };
 
-/** What `npm start` and `npm run parley` choose at each start: looked for once. */
+/** What `npm start` and `npm run parley` choose at each start; determined once here. */
 let main: string | null = null;
 const mainFile = (): string => (main ??= entryOf("main"));
 let command: string | null = null;
@@ -26,14 +26,14 @@ const commandFile = (): string => (command ??= entryOf("cli"));
 export interface Running {
   process: ChildProcess;
   url: string;
-  /** The demo account's key; null but at the first start of a folder. */
+  /** The demo account's key; null except at the first start on a folder. */
   key: string | null;
   assistant: string | null;
-  /** What it has logged before it listened. */
+  /** What it had logged by the time it listened. */
   said: string;
 }
 
-/** Processes that are killed are over a server that waits for its disk. */
+/** Processes that tests kill use a PostgreSQL that syncs to disk. */
 export async function engineEnv(dataDir: string): Promise<Record<string, string>> {
   if (!isOverPostgres) return {};
   return { PARLEY_DATABASE_URL: (await databaseAt(dataDir, "durable")).url };
@@ -42,7 +42,7 @@ export async function engineEnv(dataDir: string): Promise<Record<string, string>
 export async function startProcess(
   dataDir: string,
   env: Record<string, string> = {},
-  /** A program, with what it is told, that becomes the server. */
+  /** A program and its arguments, which runs the server. */
   under: string[] = [],
 ): Promise<Running> {
   const [program = process.execPath, ...told] = [...under, process.execPath, mainFile()];

@@ -1,5 +1,5 @@
-// A push service as makers of browsers run one, with browsers that decrypt: http_ece is another
-// implementation than the one under test. What is sent without being signed for it is refused.
+// A push service as browser vendors run one, with browsers that decrypt: http_ece is independent of
+// the implementation under test. Messages that are not signed for the service are refused.
 import { createECDH, createPublicKey, randomBytes, verify } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import ece from "http_ece";
@@ -16,13 +16,13 @@ interface Pushed {
 export interface PushBrowser {
   /** As `PushSubscription.toJSON` has it. */
   subscription: { endpoint: string; keys: { p256dh: string; auth: string } };
-  /** Statuses of the next messages, one each; 201 where none is left. */
+  /** Statuses of the next messages, one each; 201 if none is left. */
   answers: number[];
   messages: Pushed[];
   headers: IncomingHttpHeaders[];
   /** How many messages came, taken or not. */
   asked: number;
-  /** Resolves once so many were taken. */
+  /** Resolves once so many messages were accepted. */
   until(count: number): Promise<Pushed[]>;
 }
 

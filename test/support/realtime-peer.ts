@@ -11,15 +11,15 @@ const EVENTS_KEPT = 2000;
 
 export interface RealtimeReply {
   text: string;
-  /** At 24 kHz; of text sessions nothing is sent of it. */
+  /** At 24 kHz; not sent in text sessions. */
   pcm?: Int16Array;
   calls?: { name: string; arguments: string }[];
-  /** Waited for in the middle of the reply. */
+  /** The reply waits for it halfway. */
   hold?: Promise<void>;
 }
 
 export interface RealtimeTurn {
-  /** The instructions in `response.create`; null: the session's count. */
+  /** The instructions in `response.create`; null: the session's apply. */
   instructions: string | null;
   /** What functions returned since the last reply. */
   outputs: string[];
@@ -28,11 +28,11 @@ export interface RealtimeTurn {
 export interface RealtimeScript {
   /** `userText`: what was heard since the last reply. */
   reply(userText: string, turn: RealtimeTurn): RealtimeReply;
-  /** What the person said; unless told, how long it was. */
+  /** The words of the audio; by default they say how long it was. */
   hear(pcm: Int16Array): string;
-  /** `beta`: the names before today's, as Speaches has them. */
+  /** `beta`: the older names, as Speaches has them. */
   names: "released" | "beta";
-  /** Audio in one message, and real time until the next. */
+  /** The length of audio in one message, and the real time until the next. */
   frameMs: number;
   paceMs: number;
 }
@@ -104,18 +104,18 @@ export class RealtimePeer {
     return this.events.filter((event) => event.type === type);
   }
 
-  /** Resolves once it holds; looked at whenever something comes in. */
+  /** Resolves once it holds; checked whenever something comes in. */
   until(holds: (peer: RealtimePeer) => boolean): Promise<void> {
     return this.#waiting.until(() => holds(this));
   }
 
-  /** As it is; a Buffer goes as a binary message. */
+  /** Sends data as it is; a Buffer goes as a binary message. */
   send(data: string | Buffer | object): void {
     const isRaw = typeof data === "string" || Buffer.isBuffer(data);
     this.#connection.send(isRaw ? data : JSON.stringify(data));
   }
 
-  /** Without a closing frame. */
+  /** Ends the connection without a closing frame. */
   cut(): void {
     this.#connection.terminate();
   }
@@ -261,7 +261,7 @@ export class RealtimePeer {
     }
     this.#tell("conversation.item.input_audio_transcription.completed", { ...about, transcript });
     this.#userText = transcript;
-    // Like the original, it leaves be what was said while it was replying.
+    // Like the original, it does not answer what was said while it was replying.
     if (this.#settings.creates && !this.#running) void this.#respond(undefined);
   }
 

@@ -17,7 +17,7 @@ import { createWaiting } from "./waiting.ts";
 
 export interface RealtimeServerOptions extends Partial<RealtimeScript> {
   reply: RealtimeScript["reply"];
-  /** Serves wss: besides. */
+  /** With it, the server serves wss: too. */
   tls?: Certificate;
 }
 
@@ -29,7 +29,7 @@ export interface RealtimeServer {
   peers: RealtimePeer[];
   /** The connection of that number, from 0, once it is there. */
   peer(number: number): Promise<RealtimePeer>;
-  /** Answers handshakes with this status instead; null takes them again. */
+  /** Answers handshakes with this status instead; null accepts them again. */
   refuse(status: number | null): void;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// Puts the corpus into a knowledgebase of a real server and asks its questions of the search.
-// Shared by the test and the benchmark of retrieval.
+// Puts the corpus into a knowledgebase of a real server and searches for the answers to its
+// questions. Shared by the test and the benchmark of retrieval.
 import { createServer } from "node:http";
 import { corpus, QUESTIONS } from "./corpus.ts";
 import { listenLocally } from "./local-server.ts";

@@ -1,7 +1,6 @@
-// The sound at the far end of many calls, in a thread of its own: one socket that answers each
-// packet with one of its own, a sentence's worth of noise and then silence, or over and over what
-// it is given to say, and writes down when each came. Posts its port, and what it wrote down when
-// it is asked to stop.
+// The media at the far end of many calls, in a thread of its own: one socket that answers each
+// packet with one of its own (a sentence's worth of noise and then silence, or a given sound over
+// and over) and records when each came. Posts its port, and its figures when it is asked to stop.
 import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -19,7 +18,7 @@ export interface RtpFigures {
   packets: number;
   /** Numbers that are missing between the first and the last of each stream. */
   lost: number;
-  /** How late every packet came, measured by the punctual one of its stream. */
+  /** How late every packet came, compared with the punctual one of its stream. */
   latenessMs: number[];
 }
 
@@ -39,7 +38,7 @@ interface Stream {
   dueMs: number[];
 }
 
-/** What measures is not to be late itself, where the system permits it (on Linux: this thread). */
+/** The thread that measures must not be late itself; on Linux a thread has its own priority. */
 const MEASURING_PRIORITY = -15;
 
 const port = parentPort;
@@ -47,7 +46,7 @@ if (port) {
   try {
     if (process.platform === "linux") setPriority(0, MEASURING_PRIORITY);
   } catch {
-    // Measures what it can.
+    // Not permitted: it measures at normal priority.
   }
   const socket = createSocket({ type: "udp4", recvBufferSize: 8 * 1024 * 1024 });
   const streams = new Map<string, Stream>();
@@ -55,7 +54,7 @@ if (port) {
   const noise = Buffer.from(randomBytes(PAYLOAD).map((byte) => 0x10 + (byte & 0x1f)));
   const { speech = null } = (workerData ?? {}) as Partial<RtpPeerData>;
   const spoken = speech ? Math.floor(speech.length / PAYLOAD) : 0;
-  /** What is said in the packet of that number, null: nothing. */
+  /** The sound of the packet with that number; null: silence. */
   const soundAt = (index: number): Uint8Array | null => {
     if (!speech) return index >= NOISE_FROM && index < NOISE_TO ? noise : null;
     const at = index - NOISE_FROM;

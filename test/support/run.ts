@@ -1,5 +1,5 @@
-// Runs every test (`npm test`): prepares what all of them load, deals the files to some processes,
-// and lets a few of these run at a time: those that wait for calls in real time run beside those
+// Runs every test (`npm test`): prepares what all of them load, distributes the files over some
+// processes, and runs a few of these at a time: those that wait for calls in real time beside those
 // that keep a processor busy.
 import { build, stop } from "esbuild";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ const AT_A_TIME = 4;
 /** Each runs some files one after another (one-process.ts). */
 const PROCESSES = 16;
 
-/** One text after another, and where each begins and ends: a file of tests loads some of them. */
+/** Writes all sources into one file, with an index: a test file loads some of them. */
 function prepareSources(): void {
   const paths = globSync("{src,test,workers,scripts,bench}/**/*.ts", { cwd: ROOT })
     .filter((path) => !path.endsWith(".d.ts")).map((path) => join(ROOT, path));
@@ -43,7 +43,7 @@ async function preparePackages(): Promise<void> {
   writeFileSync(join(PACKAGES, "package.json"), '{ "type": "module" }');
 }
 
-/** Servers start on a copy of a new database, in which nothing but the schema is. */
+/** Servers start on a copy of a new database, which has only the schema. */
 async function prepareDatabase(): Promise<void> {
   const folder = mkdtempSync(join(CACHE, "data-"));
   await (await openStorage(folder, "inline")).close();

@@ -9,7 +9,7 @@ import { Readable } from "node:stream";
 import S3rver from "@20minutes/s3rver";
 
 const BUCKET = "parley-files";
-/** The server's only pair. */
+/** The server's only pair of keys. */
 const KEY = "S3RVER";
 
 export interface S3Server {
@@ -23,18 +23,18 @@ export interface S3Server {
   /** The next upload stops after its first bytes; resolves once it has. */
   hold(): Promise<void>;
   /**
-   * The next upload waits until what this resolves to is called, is stored then, and answered 500;
-   * resolves once all of it has come.
+   * The next upload waits until the function that this resolves to is called, is stored then, and
+   * answered with 500; resolves once all of it has come.
    */
   failStored(): Promise<() => void>;
-  /** The next removal is never carried out nor answered; resolves once it was asked for. */
+  /** The next removal is neither carried out nor answered; resolves once it was requested. */
   holdRemoval(): Promise<void>;
   stop(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Resolves `held` and never goes on. */
+/** Calls `held` after the first piece and never goes on. */
 async function* stuckAfterFirst(content: AsyncIterable<Buffer>, held: () => void) {
   for await (const piece of content) {
     yield piece;
@@ -54,7 +54,7 @@ async function run(
   });
   const { store } = server;
   const put = store.putContent.bind(store);
-  // As at every bucket, and unlike what it does by itself: an upload that is cut off is none.
+  // Unlike s3rver by itself, but like every bucket: an upload that is cut off is not stored.
   store.putContent = async (path, content) => {
     const partial = `${path}.${randomUUID()}`;
     const held = takeHold();

@@ -38,19 +38,19 @@ export interface Plan {
   finishReason?: string;
   status?: number;
   headers?: Record<string, string>;
-  /** Sent as it is in place of the reply, whatever the status. */
+  /** Sent verbatim in place of the reply, whatever the status. */
   body?: string | Buffer;
   fault?: Fault;
   /** Sends the bytes in pieces of this size, or of these in turn, one event-loop turn each. */
   chunkBytes?: number | number[];
   keepAliveComments?: boolean;
   crlf?: boolean;
-  /** Waited for once `holdAfter` tokens (0 unless told) are sent. */
+  /** Waited for once `holdAfter` tokens (0 by default) are sent. */
   hold?: Promise<void>;
   holdAfter?: number;
 }
 
-/** What came in, as far as tests look at it. */
+/** The parts of a request that tests read. */
 export interface ScriptedRequest {
   model: string;
   messages: Record<string, unknown>[];
@@ -127,7 +127,7 @@ export async function startScriptedModel(
 
   const answerChat = (request: IncomingMessage, response: ServerResponse, text: string): void => {
     const call = counts.requests;
-    // Node also calls a response finished whose socket was lost before all of it was sent.
+    // Node also emits `finish` if the socket was lost before all of the response was sent.
     let isSent = false;
     response.on("finish", () => (isSent = request.socket.destroyed === false));
     response.on("close", () => {
@@ -206,7 +206,7 @@ async function play(response: ServerResponse, plan: Plan): Promise<void> {
   response.end();
 }
 
-/** What is written at a time: all of it, or a token each when there is something to wait for. */
+/** What is written at a time: all of it, or a token each if the plan waits in between. */
 function piecesOf(plan: Plan): Buffer[] {
   if (plan.body !== undefined) return [Buffer.from(plan.body)];
   if (plan.status !== undefined && plan.status !== 200) {
@@ -224,7 +224,7 @@ async function send(
 ): Promise<void> {
   const turns = sizes === undefined ? [bytes.length] : [sizes].flat();
   for (let at = 0, turn = 0; at < bytes.length; turn += 1) {
-    // Before the write: the first turn ends without the client having had one to read in.
+    // The wait is before the write: the client gets no turn to read in before the first one ends.
     if (sizes !== undefined) await nextTurn();
     const size = Math.max(1, turns[turn % turns.length] ?? bytes.length);
     response.write(bytes.subarray(at, at + size));
@@ -232,7 +232,7 @@ async function send(
   }
 }
 
-/** What was written is let through first. */
+/** Resets the connection once what was written has gone out. */
 async function reset(response: ServerResponse): Promise<void> {
   isResetByUs.add(response);
   await nextTurn();
@@ -240,7 +240,7 @@ async function reset(response: ServerResponse): Promise<void> {
   response.socket?.resetAndDestroy();
 }
 
-/** One buffer for each token (at least one), and one with all that follows them. */
+/** One buffer for each token (at least one), and one with all that comes after them. */
 function eventsOf(plan: Plan): Buffer[] {
   const { fault, finishReason, toolCalls = [], tokens = [] } = plan;
   const end = plan.crlf ? "\r\n" : "\n";

@@ -1,7 +1,7 @@
 // A server whose operator has an Asterisk, with numbers of its own: calls go over ARI and their
-// sound over chan_websocket. The telephones are Asterisk's own dialplan, behind Local channels, and
-// whatever else is registered there. The server's media socket is reached through a port that stays
-// while servers behind it come and go.
+// media over chan_websocket. The telephones are Asterisk's own dialplan, behind Local channels, and
+// any others registered there. The server's media socket is reached through a port that stays while
+// servers behind it come and go.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { askUntil } from "./asking.ts";
@@ -17,18 +17,18 @@ export const PASSWORD = "open: sesame & co";
 
 export interface AsteriskWorld extends HostedDesks {
   asterisk: Asterisk;
-  /** The one that runs now. */
+  /** The server that runs now. */
   server: TestServer;
   env: Record<string, string>;
   /** Has the assistant call the number; resolves to the call's id. */
   dial(assistantId: number, number?: string): Promise<number>;
-  /** In the place of the one that was; ended before by whoever asks for it. */
+  /** Starts one in place of the last, which the caller has closed before. */
   startServer(): Promise<void>;
   /** The media socket is behind this port from now on, until a server starts. */
   lead(port: number): void;
-  /** Asterisk has somebody to tell of calls. */
+  /** Resolves once Asterisk has a client to report calls to. */
   connected(): Promise<void>;
-  /** As `startServer`, and until it has cleared away what was left at Asterisk. */
+  /** As `startServer`; resolves once it has cleared up what was left at Asterisk. */
   cleared(): Promise<void>;
   /** Resolves once Asterisk has neither channels nor bridges. */
   isEmpty(): Promise<void>;
@@ -55,7 +55,7 @@ export async function startAsteriskWorld(
     await connected();
   };
   const connected = async (): Promise<void> => {
-    // Its application is there as long as somebody listens.
+    // Asterisk has the application only while a client is connected.
     await askUntil(() => asterisk.command("ari show apps"), (apps) => apps.includes(PARLEY));
   };
   world.env = {
@@ -68,7 +68,7 @@ export async function startAsteriskWorld(
     ...desks, asterisk, startServer, connected,
     lead: (next: number) => (port = next),
     cleared: async () => {
-      // A bridge nobody knows: what is cleared away last.
+      // An orphaned bridge is cleared up last.
       const bridge = `${asterisk.ariUrl}/ari/bridges/${PARLEY}-room-${randomUUID()}`;
       const headers = {
         authorization: `Basic ${Buffer.from(`${PARLEY}:${PASSWORD}`).toString("base64")}`,

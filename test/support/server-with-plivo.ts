@@ -1,5 +1,5 @@
 // The real server with an account at Plivo, for tests: plivo-server.ts answers its REST requests
-// and reports, calls have their sound from plivo-phone.ts.
+// and sends reports, and plivo-phone.ts is the media of its calls.
 import { CUSTOMER, startHostedServer, type HostedDesks } from "./hosted-calls.ts";
 import type { TestServer } from "./server.ts";
 import { openPublicDoor, type PublicDoor } from "./twilio-front.ts";

@@ -26,28 +26,28 @@ export interface SipWorld {
   sipPort: number;
   /** `arrived <number>` and `<id> <status>` of calls; of the server's own account. */
   news: Received<CallNews>;
-  /** A trunk whose telephones are on this machine; they need show nothing unless told. */
+  /** A trunk whose telephones are on this machine; by default they need no credentials. */
   trunk(changes?: Record<string, unknown>, key?: string): Promise<{ id: number; number: string }>;
-  /** An active assistant, inbound unless told, on a number. */
+  /** An active assistant on a number, inbound by default. */
   assistant(
     phoneNumberId: number | null, changes?: Record<string, unknown>, key?: string,
   ): Promise<{ id: number; uuid: string }>;
-  /** Both: an assistant that answers at a number of its own. */
+  /** A trunk, and an assistant that answers at its number. */
   desk(changes?: Record<string, unknown>): Promise<{ number: string; trunkId: number }>;
   /** Has the assistant call the number; resolves to the call's id. */
   dial(assistantId: number, number: string, key?: string): Promise<number>;
   /** The call as the contract shows it, once it has the status; rejects when it never will. */
   when(callId: number, status: string): Promise<CallResult["body"]>;
-  /** The call that comes in at the number, of several the one of this place, from 0. */
+  /** The call that comes in at the number; `before`: how many came in there before it. */
   nextCall(number: string, before?: number): Promise<number>;
-  /** What was said of the call up to now. */
+  /** The statuses of the call that were reported so far. */
   statuses(callId: number): string[];
 }
 
 const isOver = (status: string): boolean => status !== "created" && isFinal(status as CallStatus);
 
 let numbers = 0;
-/** One nobody has had, of the part of the plan that is for films. */
+/** A number that nobody has had, from the range reserved for fiction. */
 export const newNumber = (): string => `+141555501${String(numbers += 1).padStart(2, "0")}`;
 
 export async function startSipWorld(env: Record<string, string> = {}): Promise<SipWorld> {
@@ -64,7 +64,7 @@ export async function startSipWorld(env: Record<string, string> = {}): Promise<S
   const seen = new Map<number, string[]>();
   const told = new Set<number>();
   server.app.features.bus.subscribe(`account:${server.accountId}`, (notice) => {
-    // The bus may tell an event twice.
+    // The bus may deliver an event twice.
     if (notice.kind !== "committed" || told.has(notice.event.id)) return;
     told.add(notice.event.id);
     const event = JSON.parse(notice.event.json) as WireEvent;
@@ -137,7 +137,7 @@ export interface RtpSink {
   close(): Promise<void>;
 }
 
-/** Where a scenario says it wants the sound: a socket that writes it down. */
+/** A socket that a scenario names as the target of the sound, and that records it. */
 export async function openRtpSink(host = "127.0.0.1"): Promise<RtpSink> {
   const socket = createSocket({ type: "udp4", recvBufferSize: 4 * 1024 * 1024 });
   socket.bind(0, host);

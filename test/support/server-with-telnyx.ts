@@ -1,5 +1,5 @@
 // The real server with an account at Telnyx, for tests: telnyx-server.ts takes its commands and
-// reports, calls have their sound from telnyx-phone.ts.
+// sends reports, and telnyx-phone.ts is the media of its calls.
 import assert from "node:assert/strict";
 import { CUSTOMER, startHostedServer, type HostedDesks } from "./hosted-calls.ts";
 import type { TestServer } from "./server.ts";

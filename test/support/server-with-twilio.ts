@@ -1,5 +1,5 @@
 // A server whose operator has an account at Twilio: Vercel's emulator answers its REST requests and
-// signs what it reports, calls have their sound from twilio-phone.ts.
+// signs its reports, and twilio-phone.ts is the media of the calls.
 import twilio from "twilio";
 import { CUSTOMER, newNumber, startHostedServer, type HostedDesks } from "./hosted-calls.ts";
 import type { TestServer } from "./server.ts";
@@ -16,7 +16,7 @@ export interface Placed {
   /** What the server asked Twilio for. */
   form: URLSearchParams;
   sid: string;
-  /** What Twilio received to do with the call, and where to report it. */
+  /** What Twilio is told to do with the call, and where to report it. */
   document: string;
   statusUrl: string;
 }
@@ -34,7 +34,7 @@ export interface TwilioWorld extends HostedDesks {
   /** Has the emulator report, signed. */
   report(sid: string, status: string): Promise<unknown>;
   phone(options: Partial<PhoneOptions> & Pick<PhoneOptions, "document" | "callSid">): Promise<TwilioPhone>;
-  /** A webhook, signed rightly unless told. */
+  /** Sends a webhook, signed correctly by default. */
   post(url: string, form: Record<string, string>, signature?: string | null): Promise<
     { status: number; text: string }>;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
-// A server whose operator has an account at Vonage, with numbers brought along: requests are
-// answered by vonage-server.ts, calls have their sound from vonage-phone.ts.
+// A server whose operator has an account at Vonage, with numbers brought along: vonage-server.ts
+// answers its requests, and vonage-phone.ts is the media of its calls.
 import { CUSTOMER, startHostedServer, type HostedDesks } from "./hosted-calls.ts";
 import type { TestServer } from "./server.ts";
 import { openPublicDoor, type PublicDoor } from "./twilio-front.ts";

@@ -1,4 +1,4 @@
-// The real server for tests: a real process's worth of app on port 0 over a real database.
+// The real server for tests: the whole app of a process, on port 0 and over a real database.
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createApp, type App } from "#app/app.ts";
@@ -41,9 +41,9 @@ export interface TestServerOptions {
   env?: Record<string, string>;
   dataDir?: string;
   system?: System;
-  /** As a process has its folder. */
+  /** Holds its data folder as a process does. */
   holdsFolder?: boolean;
-  /** Passwords cost what they cost strangers: a quarter of a second each. */
+  /** Passwords are hashed at the shipped cost: a quarter of a second each. */
   hashesAsShipped?: boolean;
 }
 
@@ -51,7 +51,7 @@ export function testDataDir(): string {
   return mkdtempSync(join(dataRoot(), "parley-test-"));
 }
 
-/** With the database that every new server makes, where run.ts has made it once for all. */
+/** A folder with the database that every new server makes, if run.ts has made one for all. */
 function serverDataDir(): string {
   const folder = testDataDir();
   const { PREPARED_DATABASE } = process.env;
@@ -63,7 +63,7 @@ function serverDataDir(): string {
 
 /**
  * `ENGINE=postgres` runs the same tests over PostgreSQL: a database for each data folder, on a
- * server that waits for its disk, as the command line demands.
+ * server that syncs to disk, as the command line requires.
  */
 async function openUnderTest(config: Config, hasClock: boolean): Promise<Storage> {
   if (!isOverPostgres || config.PARLEY_DATABASE_URL !== null) {
@@ -71,13 +71,13 @@ async function openUnderTest(config: Config, hasClock: boolean): Promise<Storage
   }
   const { url } = await databaseAt(config.PARLEY_DATA_DIR, "durable");
   const storage = await openPostgres({ url, writesMax: config.PARLEY_WRITES_MAX });
-  // No beat keeps up with a clock that a test turns by minutes: such a server is a node by itself.
+  // No heartbeat keeps up with a clock that a test moves by minutes: such a node is alone.
   return hasClock ? { ...storage, nodes: { ...storage.nodes, isAlone: true } } : storage;
 }
 
 /**
- * What a server of this folder stores in, as another process would open it; `forgets` is quicker,
- * where there is no such server.
+ * Opens the storage of this folder's server, as another process would; `forgets` is quicker, if
+ * there is no such server.
  */
 export async function openBeside(
   dataDir: string, kind: "durable" | "forgets" = "durable",
@@ -113,7 +113,7 @@ async function createTestApp(dataDir: string, options: TestServerOptions): Promi
   }, openUnderTest(config, options.system !== undefined));
 }
 
-/** What carriers reach, and clocks that tests turn, are one node's. */
+/** With these settings, as with a test's own clock, a server is a single node. */
 const ONE_NODES = /^PARLEY_(SIP|TWILIO|TELNYX|PLIVO|VONAGE|ASTERISK|DATABASE|NATS|FILES)/;
 
 const mayBeMany = ({ env = {}, system }: TestServerOptions): boolean =>
@@ -155,7 +155,7 @@ async function joinNodes(dataDir: string) {
   };
 }
 
-/** What a test that failed did not come to close would keep its file from ending. */
+/** What a failed test left open would keep its file from ending; it is closed in the end. */
 const open = new Set<() => Promise<void>>();
 const LEFT_OPEN_MS = 5000;
 if (process.env.NODE_TEST_CONTEXT !== undefined) {

@@ -1,6 +1,6 @@
 // A folder with a streaming transducer of a few hundred bytes that says "loud" for every loud
-// chunk, so that the whole native path runs without anybody's weights. Written as protobuf by hand:
-// https://github.com/onnx/onnx/blob/main/onnx/onnx.proto has the numbers of the fields.
+// chunk, so that the whole native path runs without any vendor's weights. Its protobuf is written
+// by hand: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto has the numbers of the fields.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -71,7 +71,7 @@ function model({ nodes, weights = [], inputs, outputs, metadata }: Graph): Buffe
       [14, message([1, key], [2, String(text)])]));
 }
 
-/** Logarithms of the energy of speech lie above, those of silence below. */
+/** The logarithm of the energy is above this for speech, and below for silence. */
 const LOUD_FROM = -6;
 const VOCABULARY = 4;
 const [LAYERS, HIDDEN] = [1, 2];

@@ -1,6 +1,6 @@
-// A caller in the test's own hands: signalling that says what it is made to say over UDP, and sound
-// in real time from sockets that can be changed in the middle of the stream. For what telephones
-// one can install do not do.
+// A caller that the test controls: it sends the signalling that the test says over UDP, and sound
+// in real time from sockets that can be changed in the middle of the stream. For what installable
+// telephones do not do.
 import assert from "node:assert/strict";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
@@ -26,13 +26,13 @@ export interface Talker {
   /** The port of the first socket. */
   port: number;
   heard: PacketHeard[];
-  /** What becomes of the packet of that number; every one is sent unless told. */
+  /** What becomes of the packet with that number; by default every one is sent. */
   fate: (number: number) => "sent" | "lost" | "twice" | "late";
-  /** Said once what was to be said before is over; silence after that. */
+  /** Says this after what is being said; silence follows. */
   say(pcm: Int16Array): void;
   /** Begins to send: silence until something is to be said. */
   start(port: number): void;
-  /** From another socket from now on, the same stream: resolves to when. */
+  /** Sends the same stream from another socket from now on; resolves to when. */
   move(): Promise<number>;
   /** Packets sent up to now. */
   sent(): number;
@@ -113,9 +113,9 @@ export async function openTalker(): Promise<Talker> {
 
 export interface SdpOptions {
   direction?: "sendrecv" | "sendonly" | "inactive";
-  /** The address it says it is at. */
+  /** The address that it gives as its own. */
   host?: string;
-  /** It takes telephone events. */
+  /** It accepts telephone events. */
   hasEvents?: boolean;
 }
 
@@ -133,11 +133,11 @@ export interface SipCaller {
   /** Rings the number. */
   ring(sdp?: SdpOptions): void;
   cancel(): void;
-  /** Waits for the 200 to what was sent last, and acknowledges it; the port sound goes to. */
+  /** Waits for the 200 to what was sent last, and acknowledges it; resolves to the RTP port. */
   acknowledge(): Promise<number>;
-  /** All of it: rings, acknowledges, and begins to send sound. */
+  /** Makes a whole call: rings, acknowledges, and begins to send sound. */
   call(sdp?: SdpOptions): Promise<void>;
-  /** Offers again, and acknowledges the answer. */
+  /** Sends another offer, and acknowledges the answer. */
   offer(sdp: SdpOptions, method?: "INVITE" | "UPDATE"): Promise<SipMessage>;
   say(method: string, headers?: Record<string, string>, body?: string): void;
   answer(request: SipMessage, status: number): void;

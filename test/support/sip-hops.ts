@@ -1,6 +1,6 @@
-// For tests of calls that may go to several addresses: a carrier with one trunk whose name leads to
-// them, and a bare TCP server that hears what connections bring it and says what a test makes it
-// say.
+// For tests of calls that may go to several addresses: a carrier with one trunk whose name resolves
+// to them, and a bare TCP server that records what connections bring it and says what a test makes
+// it say.
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { createLogger } from "#core/logger.ts";
@@ -25,7 +25,7 @@ export const trunkOf = (changes: Partial<TrunkSetup> = {}): TrunkSetup => ({
   ...changes,
 });
 
-/** The carrier with one trunk whose name leads to these peers, best first. */
+/** A carrier with one trunk whose name resolves to these peers, best first. */
 export async function createCarrierTo(
   hops: readonly { peer: Peer }[], changes: Partial<TrunkSetup> = {},
   mayReach: (address: string) => boolean = () => true, host = "127.0.0.1",
@@ -52,7 +52,7 @@ export async function createCarrierTo(
   return { system, at, dial, inbound: carrier.inbound, close: () => closing(carrier, system) };
 }
 
-/** Where the test owns time, nobody else lets patience come to its end. */
+/** The clock is manual: it is advanced until the timeouts of the close have passed. */
 async function closing(carrier: SipCarrier, system: ManualSystem): Promise<void> {
   const isClosed = carrier.close().then(() => true);
   const nextTurn = () => new Promise<false>((resolve) => setImmediate(() => resolve(false)));
@@ -62,7 +62,7 @@ async function closing(carrier: SipCarrier, system: ManualSystem): Promise<void>
 export interface TcpWire {
   peer: Peer;
   heard: Wire["heard"];
-  /** To whom the last message came from. */
+  /** Sends to the connection that the last message came from. */
   say(text: string): void;
   close(): Promise<unknown>;
 }
@@ -109,7 +109,7 @@ export const contactOf = ({ peer }: { peer: Peer }) =>
 export const answerOf = (at: { peer: Peer }, invite: SipRequest, tag = "wire") =>
   responseText(invite, 200, [contactOf(at)], SDP("answer"), tag);
 
-/** Asks something that must have come after all before it. */
+/** Awaits the answer to an OPTIONS: all that was sent before it has arrived by then. */
 export async function caughtUp(at: Wire, to: Peer): Promise<void> {
   const text = requestText("OPTIONS", at);
   const callId = /Call-ID: (.*)\r/.exec(text)![1];

@@ -1,5 +1,5 @@
 // Telephones for tests of the SIP signalling: real user agents on 127.0.0.1 whose calls and dialogs
-// write down what they receive, and a bare UDP socket that says what a test makes it say.
+// record what they receive, and a bare UDP socket that says what a test makes it say.
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { setImmediate } from "node:timers/promises";
@@ -97,7 +97,7 @@ export async function createPhone(
     close: async () => {
       let isClosed = false;
       const closing = agent.close().then(() => (isClosed = true));
-      // Where the test owns time, nobody else lets it pass until patience is at its end.
+      // A manual clock has to be advanced until the timeouts of the close have passed.
       while (!isClosed && "advance" in system) {
         (system as ManualSystem).advance(SIGNALLING_LIMITS.farewellMs);
         await setImmediate();
@@ -107,7 +107,7 @@ export async function createPhone(
   };
 }
 
-/** Writes down what the dialog tells. */
+/** Records the events of the dialog. */
 export function listen(
   dialog: Dialog, received = createReceived<Heard>(), reply: Reply = () => SDP("reply"),
 ): Received<Heard> {
@@ -142,7 +142,7 @@ export interface WireHeard {
   port: number;
 }
 
-/** `host`: another address of this machine, to come from somewhere else. */
+/** `host`: another address of this machine, so that requests come from somewhere else. */
 export async function createWire(host = "127.0.0.1"): Promise<Wire> {
   const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
   socket.bind(0, host);
@@ -170,7 +170,7 @@ export async function createWire(host = "127.0.0.1"): Promise<Wire> {
   };
 }
 
-/** Phones and wires that end together. */
+/** Phones and wires that are closed together. */
 export function createExchange() {
   const open: (Phone | Wire)[] = [];
   const kept = async <It extends Phone | Wire>(making: Promise<It>): Promise<It> => {

@@ -1,5 +1,5 @@
-// Messages after RFC 4475, "SIP Torture Test Messages": odd but valid ones that have to be taken,
-// and wrong ones that have to be refused. Shortened where the length was not the point.
+// Messages after RFC 4475, "SIP Torture Test Messages": odd but valid ones that have to be
+// accepted, and invalid ones that have to be refused. Shortened where the length was not the point.
 // And arbitrary input made of them.
 import fc from "fast-check";
 
@@ -64,7 +64,7 @@ export const SHORT_TORTUOUS = message([
   "  secondparam ; q = 0.33",
 ], `v=0\r\no=mhandley 29739 7272939 IN IP4 192.0.2.3\r\ns=-\r\n${"x".repeat(98)}\r\n`);
 
-/** Each has to be taken as it stands. */
+/** Each has to be accepted as it stands. */
 export const VALID: Record<string, string> = {
   "wsinv: white space, folds, compact and odd names": SHORT_TORTUOUS,
   "intmeth: every character a method and a user may have": options({
@@ -176,7 +176,7 @@ refuse("not SIP at all", "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n", 400, fal
 
 export const bytes = fc.uint8Array({ maxLength: 400 });
 export const anyText = fc.string({ unit: "binary", maxLength: 60 });
-/** Text full of what means something in a header. */
+/** Text full of characters that have a meaning in headers. */
 export const nasty = fc.array(
   fc.oneof(fc.constantFrom("\r\n", "\r", "\n", '"', "\\", "<", ">", ",", ";", "=", " ", "\0", "@", "%"), anyText),
   { maxLength: 8 },

@@ -1,4 +1,4 @@
-// SIP trunks for tests: bodies nobody had before, and trunks made of them.
+// SIP trunks for tests: unique request bodies, and trunks made from them.
 import assert from "node:assert/strict";
 import type { TestServer } from "./server.ts";
 

@@ -1,7 +1,7 @@
 // URIs of SIP written out, so that tests can read them back.
 import { formatHostPort, type SipUri } from "#providers/carriers/sip/grammar/uri.ts";
 
-/** Whatever is not unreserved in that place goes out as %XX; lone surrogates as U+FFFD. */
+/** Reserved characters of that place are written as %XX; lone surrogates as U+FFFD. */
 function encode(text: string, reserved: RegExp): string {
   return text.toWellFormed().replace(reserved, (character) =>
     [...Buffer.from(character)]

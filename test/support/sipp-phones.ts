@@ -1,17 +1,17 @@
-// Debian's sipp as the telephones around a server with SIP, ended with the tests at the latest.
+// Debian's sipp as the telephones around a server with SIP; they end with the tests at the latest.
 import { startSipp, type Sipp, type SippOptions } from "./sipp.ts";
 import type { SipWorld } from "./server-with-sip.ts";
 
 export interface SippPhones {
   start(options: SippOptions): Promise<Sipp>;
-  /** One that calls the number. */
+  /** A telephone that calls the number. */
   caller(scenario: string, number: string, more?: Partial<SippOptions>): Promise<Sipp>;
-  /** The call that a telephone makes; rejects when it gets none. */
+  /** The call that a telephone makes; rejects if none arrives. */
   arrived(phone: Sipp, number: string): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** `world`: asked for when there is one. */
+/** `world` is called only when a phone needs it, once there is one. */
 export function createSippPhones(world: () => SipWorld): SippPhones {
   const running = new Set<Sipp>();
   const start: SippPhones["start"] = async (options) => {

@@ -1,5 +1,5 @@
-// Debian's sipp as the far end: plays one of the scenarios in test/sipp, and tells what it sent and
-// heard, message by message. Tests skip where it is not installed.
+// Debian's sipp as the far end: plays one of the scenarios in test/support/sipp-scenarios, and
+// reports what it sent and received, message by message. Tests skip if it is not installed.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ export interface SippMessage {
   atMs: number;
 }
 
-/** Value of a header, null where there is none. */
+/** The value of a header; null if there is none. */
 export function headerOf({ text }: SippMessage, name: string): string | null {
   const line = text.split(/\r?\n/).find((one) =>
     one.toLowerCase().startsWith(`${name.toLowerCase()}:`));
@@ -33,43 +33,43 @@ export function headerOf({ text }: SippMessage, name: string): string | null {
 }
 
 export interface SippOptions {
-  /** Name of a file in test/sipp, without its ending. */
+  /** Name of a file in test/support/sipp-scenarios, without its ending. */
   scenario: string;
   /** Port of the server; absent: sipp waits to be called. */
   to?: number;
   /** What stands for [name] in the scenario: statuses, whole headers, ports. */
   keys?: Record<string, string>;
-  /** What is dialled; of `numbers`, in turn, those scenarios dial that are for many calls. */
+  /** The number that is dialled; scenarios for many calls dial `numbers` in turn. */
   number?: string;
   numbers?: string[];
-  /** How long pauses last that the scenario gives no length. */
+  /** The length of pauses for which the scenario has none. */
   pauseMs?: number;
-  /** Calls, and how many of them begin in a second; one. */
+  /** How many calls are made, one by default, and how many begin in a second. */
   calls?: number;
   perSecond?: number;
   atOnce?: number;
   host?: string;
-  /** Until it gives up. */
+  /** How long until it gives up. */
   timeoutS?: number;
 }
 
 export interface Sipp {
   /** Where it listens. */
   port: number;
-  /** What it has sent and heard up to now. */
+  /** What it has sent and received so far. */
   messages(): SippMessage[];
-  /** The message of that direction and beginning, and number, from 0, once it is there. */
+  /** Resolves to the message of that direction, beginning and number, from 0, once it is there. */
   saw(direction: SippMessage["direction"], beginning: string, number?: number): Promise<SippMessage>;
   /**
-   * All calls are over. Rejects, with what it complains about and `messages`, when one did not go
-   * as written.
+   * Resolves when all calls are over. Rejects, with sipp's complaint and `messages`, if one did not
+   * go as the scenario says.
    */
   done: Promise<SippMessage[]>;
   /** Ends it however far it is; idempotent. */
   stop(): Promise<void>;
 }
 
-/** Until the system lists the port, or what has it is over; it tells nobody. */
+/** Resolves once the system lists the port, or `isOver`; no event reports the binding. */
 export async function isBound(port: number, isOver: () => boolean): Promise<void> {
   const local = `:${port.toString(16).toUpperCase().padStart(4, "0")} `;
   const lists = (): boolean =>
@@ -81,7 +81,7 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
   const { scenario, to, host = "127.0.0.1", calls = 1 } = options;
   const folder = mkdtempSync(join(tmpdir(), "parley-sipp-"));
   const file = (name: string): string => join(folder, name);
-  // It takes four for sound and pictures, needed or not.
+  // sipp takes four ports for audio and video, needed or not.
   const mediaPort = await freePorts(5, host);
   const port = mediaPort + 4;
   writeFileSync(file("messages"), "");
@@ -89,7 +89,7 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
     rtp_port: String(mediaPort), caller: "+14155550199", called: options.number ?? "nobody",
     extra: "X-Parley: none", ...options.keys,
   };
-  // Not left to sipp: it wants to see statuses when it reads the scenario.
+  // This is not left to sipp, which needs the statuses when it reads the scenario.
   const text = Object.entries(keys).reduce(
     (so, [name, value]) => so.replaceAll(`[${name}]`, value),
     readFileSync(join(SCENARIOS, `${scenario}.xml`), "utf8"));
@@ -122,7 +122,7 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
     const complaints = new Error(`sipp ${scenario} ended with ${code}:\n${lines}\n${said}`);
     throw Object.assign(complaints, { messages: heard });
   });
-  // Whoever does not wait for the end must not die of it.
+  // A test that does not await `done` must not fail by an unhandled rejection.
   done.catch(() => undefined);
   await isBound(port, () => child.exitCode !== null || child.signalCode !== null);
   return {

@@ -3,14 +3,14 @@
 /** The level of a sine of that frequency, in dB of full scale. */
 export function levelAt(pcm: Int16Array, hz: number, rate: number): number {
   let [cosine, sine, weight] = [0, 0, 0];
-  // Both turn by an angle with each sample, which costs a tenth of its sine.
+  // Both rotate by an angle per sample, which costs a tenth of computing the sine.
   const angle = (2 * Math.PI * hz) / rate;
   const [toneX, toneY] = [Math.cos(angle), Math.sin(angle)];
   const turn = (2 * Math.PI) / pcm.length;
   const [windowX, windowY] = [Math.cos(turn), Math.sin(turn)];
   let [x, y, hannX, hannY] = [1, 0, 1, 0];
   for (let at = 0; at < pcm.length; at += 1) {
-    // A Hann window: what is elsewhere does not leak in.
+    // A Hann window keeps other frequencies from leaking in.
     const window = 0.5 - 0.5 * hannX;
     const value = window * pcm[at]!;
     cosine += value * x;
@@ -30,7 +30,7 @@ export const sineOf = (hz: number, rate: number, seconds: number, amplitude = 80
   Int16Array.from({ length: Math.round(rate * seconds) }, (_, at) =>
     Math.round(amplitude * Math.sin((2 * Math.PI * hz * at) / rate)));
 
-/** In place of a level: the loudest of a range of frequencies. */
+/** The loudest level within a range of frequencies. */
 export function loudestBetween(
   pcm: Int16Array, [fromHz, toHz]: [number, number], rate: number, stepHz = 50,
 ): number {

@@ -2,7 +2,7 @@
 // by them.
 import { RATE, type Recordings } from "./baresip.ts";
 
-/** In milliseconds since the beginning of what was sent. */
+/** In milliseconds since the beginning of the sent recording. */
 export interface Stretch {
   fromMs: number;
   toMs: number;
@@ -11,7 +11,7 @@ export interface Stretch {
 
 const FRAME = RATE / 100;
 const LOUD = 400;
-/** People and voices pause within a sentence. */
+/** Shorter pauses are within a sentence. */
 const PAUSE_MS = 350;
 
 export function stretches(pcm: Int16Array, shiftMs = 0): Stretch[] {

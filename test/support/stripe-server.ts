@@ -1,6 +1,6 @@
-// Stripe Checkout as its documentation says, on this machine: sessions are created with the form
-// that is documented, and reported with the documented signature. The emulator that comes with the
-// tests knows sessions of stored prices only, and signs nothing.
+// Stripe Checkout as its documentation describes it, on this machine: sessions are created with the
+// documented form, and reported with the documented signature. The emulator that comes with the
+// tests knows only sessions of stored prices, and signs nothing.
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";

@@ -1,6 +1,6 @@
-// The sound of a call at Telnyx, as its documentation describes it: a WebSocket to where the dial
-// or the answer said, opened without any proof, with the `client_state` of that command in its
-// start, then 20 ms of mu-law at a time both ways. No live account was looked at.
+// The media of a call at Telnyx, as its documentation describes it: a WebSocket to where the dial
+// or the answer said, opened without authentication, with the `client_state` of that command in its
+// start, then 20 ms of mu-law at a time both ways. Not checked against a live account.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { WebSocket } from "ws";
@@ -31,11 +31,11 @@ export class TelnyxPhone {
       if (this.#pace) clearInterval(this.#pace);
       this.far.close(code, reason.toString());
     });
-    // The close that follows tells the same.
+    // The close that follows reports the same.
     this.#socket.on("error", () => undefined);
   }
 
-  /** The call is picked up; `clientState` is another than it has. */
+  /** The call is picked up; `clientState` may differ from the call's own. */
   static async talk(
     call: TelnyxCall, clientState: string | null = call.clientState,
   ): Promise<TelnyxPhone> {
@@ -60,13 +60,13 @@ export class TelnyxPhone {
     }
   }
 
-  /** The telephone hangs up: what Telnyx sends over the stream then. */
+  /** The telephone hangs up: sends what Telnyx sends over the stream then. */
   hangUp(): void {
     this.#tell("stop", { stop: { user_id: randomUUID(), call_control_id: this.#call.id } });
     this.#socket.close();
   }
 
-  /** Also what the server still sent before it closed is there then. */
+  /** Resolves once closed; what the server sent before is there then. */
   closed(): Promise<void> {
     return this.far.until(() => this.far.closedWith !== null);
   }

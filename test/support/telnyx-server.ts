@@ -1,6 +1,6 @@
-// Telnyx as its documentation describes it: takes commands for calls over REST, checks who sends
-// them and what is in them, and reports by webhooks that are signed, and each delivered twice. The
-// sound of its calls is in telnyx-phone.ts. No live account was looked at.
+// Telnyx as its documentation describes it: takes commands for calls over REST, checks their
+// credentials and fields, and reports by signed webhooks, each of which is delivered twice. The
+// media of its calls are in telnyx-phone.ts. Not checked against a live account.
 import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { listenLocally } from "./local-server.ts";
@@ -55,9 +55,9 @@ export interface TelnyxServer {
   command(action: string, callId: string): Promise<Fields>;
   count(kind: string, callId?: string): number;
   behave(how: ((command: TelnyxCommand) => Behaviour) | null): void;
-  /** Somebody rings: what the webhook is answered with. */
+  /** Somebody rings; resolves to the answer to the webhook. */
   ring(voiceUrl: string, to: string, from: string): Promise<Delivery & { call: TelnyxCall }>;
-  /** Signed, to where the call is reported, twice. */
+  /** Sends a signed report to the call's webhook, twice. */
   report(call: TelnyxCall, event: string, payload?: Fields): Promise<void>;
   /** The call ends, other than by a command. */
   end(call: TelnyxCall, hangup: Fields): Promise<void>;
@@ -77,7 +77,7 @@ class Refusal extends Error {
   }
 }
 
-/** A webhook as it goes out; `key` and `nowMs` are for those that are not Telnyx'. */
+/** Sends a webhook; `key` and `nowMs` are for those that are not Telnyx's. */
 export async function postSigned(
   url: string, body: string, { key = pair.privateKey, nowMs = Date.now() } = {},
 ): Promise<Delivery> {
@@ -160,7 +160,7 @@ function createExchange() {
     for (let attempt = 1; attempt <= 2; attempt += 1) await postSigned(url, body);
   };
   const later = (work: Promise<unknown>): void => {
-    // Whoever is reported to may be gone already.
+    // The receiver of the report may be gone already.
     const kept = work.catch(() => undefined).finally(() => pending.delete(kept));
     pending.add(kept);
   };

@@ -13,7 +13,7 @@ const FRAME = RATE / 50;
 export const tone = Int16Array.from({ length: (RATE * TONE_MS) / 1000 }, (_, at) =>
   Math.round(8000 * Math.sin((2 * Math.PI * TONE_HZ * at) / RATE)));
 
-/** What is loud, from the first to the last of it. */
+/** The stretch from the first to the last loud sample. */
 export function loud(pcm: Int16Array): { fromMs: number; forMs: number } {
   const isLoud = (sample: number): boolean => Math.abs(sample) > LOUD;
   const [first, last] = [pcm.findIndex(isLoud), pcm.findLastIndex(isLoud)];
@@ -33,7 +33,7 @@ function toneShare(pcm: Int16Array): number {
   return energy === 0 ? 0 : (2 * (cosine ** 2 + sine ** 2)) / (energy * pcm.length);
 }
 
-/** The tone came through: all of it, but for frames that came late on a busy machine. */
+/** Asserts that all of the tone came through, except frames that a busy machine delayed. */
 export function assertTone(pcm: Int16Array, t: TestContext): void {
   const { fromMs, forMs } = loud(pcm);
   const first = (fromMs * RATE) / 1000;
@@ -41,7 +41,7 @@ export function assertTone(pcm: Int16Array, t: TestContext): void {
     toneShare(pcm.subarray(first + at * FRAME, first + (at + 1) * FRAME)));
   const pure = shares.filter((share) => share > 0.98).length;
   t.diagnostic(`tone of ${Math.round(forMs)} ms, ${pure} of ${shares.length} frames pure`);
-  // What ends without a word sounds on for a moment: it might have been lost.
+  // A stream that ends abruptly sounds on for a moment: its packets might have been lost.
   assert.ok(Math.abs(forMs - TONE_MS) <= 100, `${forMs} ms`);
   assert.ok(pure >= 40, `${pure} of ${shares.length}`);
 }

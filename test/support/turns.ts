@@ -1,6 +1,6 @@
-// Loaded into the server before its own program (NODE_OPTIONS): in the thread of live sound it
-// writes down, one number a line, how many milliseconds each longer turn of its loop worked. What
-// it worked, not how long it took: a busy machine makes turns late, but no work.
+// Loaded into the server before its own program (NODE_OPTIONS): in the media thread it writes, one
+// number a line, the milliseconds of CPU that each longer turn of its loop took. CPU, not duration:
+// a busy machine makes turns late, but adds no work.
 import { appendFileSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { isMainThread } from "node:worker_threads";
@@ -9,7 +9,7 @@ const LOOK_MS = 2;
 const WRITTEN_FROM_MS = 10;
 const file = process.env.TURNS_FILE;
 
-/** Linux counts what a thread has worked. */
+/** The thread's CPU time, as Linux counts it. */
 const workedMs = (): number =>
   Number(readFileSync("/proc/thread-self/schedstat", "utf8").split(" ")[0]) / 1e6;
 

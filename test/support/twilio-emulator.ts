@@ -1,5 +1,5 @@
 // Vercel's emulator of Twilio in this process. It neither says which port it got nor binds only to
-// this machine, so where it listens is decided here.
+// loopback, so where it listens is decided here.
 import { once } from "node:events";
 import { Server, type AddressInfo } from "node:net";
 import { createEmulator } from "emulate";
@@ -10,7 +10,7 @@ export const EMULATED_NUMBER = "+15005550006";
 
 export interface TwilioEmulator {
   url: string;
-  /** What only the emulator can do: a call comes in, a call goes on. Answers the call. */
+  /** Has the emulator simulate that a call comes in or changes; resolves to the call. */
   simulate(what: "inbound-call" | "call-status", form: Record<string, string>): Promise<{ sid: string }>;
   close(): Promise<void>;
 }

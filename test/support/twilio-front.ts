@@ -1,12 +1,12 @@
-// What stands between the server under test and Vercel's emulator of Twilio: passes REST requests
-// on and keeps them, sells the numbers the emulator only keeps, and can lose or refuse an answer.
+// A proxy between the server under test and Vercel's emulator of Twilio: forwards REST requests and
+// keeps them, sells the numbers that the emulator only keeps, and can lose or refuse an answer.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { openFrontDoor } from "./front-door.ts";
 import { listenLocally } from "./local-server.ts";
 import { createReceived, type Received } from "./received.ts";
 
 export interface RestRequest {
-  /** `dial`, `update`, or what else was asked for; `dialled` once the emulator has answered. */
+  /** `dial`, `update`, or another request; `dialled` once the emulator has answered. */
   kind: string;
   path: string;
   /** The id of the call, for `dialled` and `update`. */
@@ -29,7 +29,7 @@ export interface TwilioFront {
   update(sid: string, number?: number): Promise<URLSearchParams>;
   /** How many requests of this kind there were, of one call or of all. */
   count(kind: string, sid?: string): number;
-  /** Asked before every request goes on; null: all pass. */
+  /** `how` is called before every request is forwarded; null: all pass. */
   behave(how: ((request: RestRequest) => Behaviour | Promise<Behaviour>) | null): void;
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ const kindOf = (method: string, path: string): string => {
   return method === "POST" && path.includes("/Calls/") ? "update" : `${method} ${path}`;
 };
 
-/** `prefix` is taken off every path, as SignalWire's is put before it. */
+/** `prefix` is removed from every path: SignalWire's paths begin with one. */
 export async function startTwilioFront(emulatorUrl: string, prefix = ""): Promise<TwilioFront> {
   const received = createReceived<RestRequest>();
   const numbers: string[] = [];

@@ -23,7 +23,7 @@ export interface TwilioRequest {
   form: URLSearchParams;
 }
 
-/** `act` does what was asked and says what Twilio would answer. Null: the connection is dropped. */
+/** `act` does what was requested and returns Twilio's answer. Null: the connection drops. */
 export type Interception = (
   request: TwilioRequest, act: () => Answer,
 ) => Answer | null | undefined | Promise<Answer | null>;
@@ -37,7 +37,7 @@ export interface TwilioServer {
   /** Sold. */
   incoming: IncomingNumber[];
   requests: TwilioRequest[];
-  /** Sees every request; undefined leaves it to be answered as usual. Absent: none any more. */
+  /** Receives every request; undefined: it is answered as usual. Absent: removes the last. */
   intercept(interception?: Interception): void;
   close(): Promise<void>;
 }
@@ -51,7 +51,7 @@ async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
   return new URLSearchParams(text);
 }
 
-/** What the resource says, as far as numbers are bought with it. */
+/** The state behind the resource, as far as buying numbers needs it. */
 function createAccount() {
   const available = new Map<string, string>();
   const incoming: IncomingNumber[] = [];

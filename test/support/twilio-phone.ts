@@ -1,6 +1,6 @@
 // The far end of a call at Twilio, as its documentation describes it: reads the document that says
 // where the sound goes, opens a signed WebSocket there, sends 20 ms of mu-law at a time and answers
-// marks when what was sent before them has been played. No live account was looked at.
+// marks when what was sent before them has been played. Not checked against a live account.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import twilio from "twilio";
@@ -16,7 +16,7 @@ export interface StreamDocument {
 const unescapeXml = (text: string): string => text.replace(/&(lt|gt|quot|apos|amp);/g, (_, name) =>
   ({ lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" })[name as "lt"]);
 
-/** What `<Connect><Stream>` says. */
+/** Reads the URL and parameters of `<Connect><Stream>`. */
 export function readStream(document: string): StreamDocument {
   const url = /<Connect><Stream url="([^"]*)">/.exec(document)?.[1];
   assert.ok(url, document);
@@ -31,9 +31,9 @@ export interface PhoneOptions {
   callSid: string;
   authToken: string;
   accountSid: string;
-  /** The opening's signature; absent: the right one; null: none. */
+  /** The signature of the handshake; absent: the right one; null: none. */
   signature?: string | null;
-  /** What the start says beside; absent: as the document asked. */
+  /** The parameters in the start message; absent: those of the document. */
   parameters?: Record<string, string>;
   mediaFormat?: object;
   /** Without it, only the socket is opened. */
@@ -66,7 +66,7 @@ export class TwilioPhone {
     socket.on("error", () => undefined);
   }
 
-  /** Resolves to the status of the refusal where there is one. */
+  /** Resolves to the status if the server refuses. */
   static async open(options: PhoneOptions): Promise<TwilioPhone | number> {
     const { url } = readStream(options.document);
     const { signature = twilio.getExpectedTwilioSignature(options.authToken, url, {}) } = options;
@@ -81,7 +81,7 @@ export class TwilioPhone {
     return phone;
   }
 
-  /** As `open`, for a call that is to be taken. */
+  /** As `open`, for a call that has to be accepted. */
   static async talk(options: PhoneOptions): Promise<TwilioPhone> {
     const phone = await TwilioPhone.open(options);
     if (typeof phone === "number") throw new Error(`the socket was refused: ${phone}`);
@@ -131,14 +131,14 @@ export class TwilioPhone {
     for (const digit of digits) this.#tell("dtmf", { dtmf: { track: "inbound_track", digit } });
   }
 
-  /** The caller hangs up: what Twilio sends then. */
+  /** The caller hangs up: sends what Twilio sends then. */
   hangUp(): void {
     const { accountSid, callSid } = this.#options;
     this.#tell("stop", { stop: { accountSid, callSid } });
     this.#socket.close();
   }
 
-  /** The socket ends without a word. */
+  /** Ends the socket without a closing frame. */
   cut(): void {
     this.#socket.terminate();
   }
@@ -156,7 +156,7 @@ export class TwilioPhone {
     return this.until(() => this.closedWith !== null);
   }
 
-  /** Resolves once these words were heard, after so many others. */
+  /** Resolves once these words were heard, after `after` others. */
   hears(line: string, after = 0): Promise<void> {
     return this.#far.hears(line, after);
   }

@@ -1,5 +1,5 @@
 // A network between a page and the server's UDP port: another address of this machine with the
-// same port, whose datagrams are passed on late, in part, or not at all.
+// same port, whose datagrams are forwarded late, in part, or not at all.
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 

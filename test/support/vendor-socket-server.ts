@@ -1,5 +1,5 @@
-// A WebSocket server on loopback in the place of a vendor's, which answers requests over HTTP too:
-// keeps what comes in, says what a test tells it to and understands nothing. Tests and doubles of
+// A WebSocket server on loopback in place of a vendor's, which answers requests over HTTP too: it
+// keeps what comes in, sends what a test tells it to and understands nothing. Tests and doubles of
 // each vendor bring its messages; the vendor's own SDK connects to it there.
 import { once } from "node:events";
 import {
@@ -21,14 +21,14 @@ export interface VendorPeer {
   chunkBytes: number[];
   texts: string[];
   isClosed: boolean;
-  /** As it is; an object as JSON. */
+  /** Sends data as it is, an object as JSON. */
   send(data: string | Buffer | object): void;
   end(code: number, reason: string): void;
-  /** Without a closing frame. */
+  /** Ends the connection without a closing frame. */
   cut(): void;
   /** Stops reading, and answering pings. */
   freeze(): void;
-  /** Resolves once it holds; looked at whenever something comes in. */
+  /** Resolves once it holds; checked whenever something comes in. */
   until(holds: (peer: this) => boolean): Promise<void>;
 }
 
@@ -49,24 +49,24 @@ export interface VendorServer<Peer extends VendorPeer = VendorPeer> {
   peers: Peer[];
   /** The connection of that number, from 0, once it is there. */
   peer(number: number): Promise<Peer>;
-  /** Answers handshakes and requests with this status instead; null takes them again. */
+  /** Answers handshakes and requests with this status instead; null accepts them again. */
   refuse(status: number | null): void;
   close(): Promise<void>;
 }
 
 export interface VendorScript<Peer extends VendorPeer = VendorPeer> {
-  /** Gives a connection what a double of the vendor has beside. */
+  /** Adds to a connection what the vendor's double has besides. */
   made?(bare: VendorPeer): Peer;
-  /** With which status a handshake is refused; null takes it. */
+  /** The status with which a handshake is refused; null accepts it. */
   refuses?(path: string, headers: IncomingHttpHeaders): number | null;
-  /** More of a refusal's headers: `name: value\r\n`. */
+  /** Further headers of a refusal: `name: value\r\n`. */
   refusalHeaders?: string;
   onOpen?(peer: Peer): void;
   onText?(peer: Peer, text: string): void;
   onAudio?(peer: Peer, bytes: Buffer): void;
-  /** The response is its to end; `url`: the server's own. Absent: 404. */
+  /** Has to end the response; `url`: the server's own. Absent: 404. */
   onPost?(post: VendorPost, url: string): void;
-  /** For SDKs that take nothing else. */
+  /** For SDKs that accept only TLS. */
   tls?: { key: string; cert: string };
 }
 

@@ -1,4 +1,4 @@
-// A database of a durable PostgreSQL in which nothing was ever made, not even the schema.
+// A database of a durable PostgreSQL in which nothing was ever created, not even the schema.
 import { databaseAt } from "./engines.ts";
 
 type Database = Awaited<ReturnType<typeof databaseAt>>;

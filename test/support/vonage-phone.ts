@@ -15,7 +15,7 @@ const FRAME_MS = 20;
 
 export interface VonagePhoneOptions {
   ncco: Ncco;
-  /** The header of the opening; absent: as the document asks; null: none. */
+  /** The header of the handshake; absent: as the document asks; null: none. */
   authorization?: string | null;
   /** The headers in the first message; absent: as in the document. */
   headers?: Record<string, string>;
@@ -51,11 +51,11 @@ export class VonagePhone {
       for (const timer of this.#notices.keys()) clearTimeout(timer);
       this.#waiting.look();
     });
-    // The close that follows tells the same.
+    // The close that follows reports the same.
     socket.on("error", () => undefined);
   }
 
-  /** Resolves to the status of the refusal where there is one. */
+  /** Resolves to the status if the server refuses. */
   static async open(
     { ncco, authorization, headers }: VonagePhoneOptions,
   ): Promise<VonagePhone | number> {
@@ -77,7 +77,7 @@ export class VonagePhone {
     return phone;
   }
 
-  /** As `open`, for a call that is to be taken. */
+  /** As `open`, for a call that has to be accepted. */
   static async talk(ncco: Ncco): Promise<VonagePhone> {
     const phone = await VonagePhone.open({ ncco });
     if (typeof phone === "number") throw new Error(`the socket was refused: ${phone}`);
@@ -113,7 +113,7 @@ export class VonagePhone {
     return this.until(() => this.closedWith !== null);
   }
 
-  /** Resolves once these words were heard, after so many others. */
+  /** Resolves once these words were heard, after `after` others. */
   async hears(line: string, after = 0): Promise<void> {
     const words = line.split(" ");
     await this.until(() => this.words.length >= after + words.length);
@@ -146,7 +146,7 @@ export class VonagePhone {
     this.#notices.set(timer, message.payload);
   }
 
-  /** What was sent before the notice was asked for is heard. */
+  /** Sends the notice: what was sent before it was requested has been heard. */
   #notify(timer: NodeJS.Timeout, payload: unknown): void {
     clearTimeout(timer);
     this.#notices.delete(timer);

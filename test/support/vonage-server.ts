@@ -1,6 +1,6 @@
-// Vonage's Voice API (v1) as its documentation describes it: takes and refuses requests by their
-// token and their form, keeps the calls there are, and sends signed webhooks. It checks tokens with
-// Vonage's own SDK. No live account was looked at.
+// Vonage's Voice API (v1) as its documentation describes it: accepts and refuses requests by their
+// token and their form, keeps the calls, and sends signed webhooks. It checks tokens with Vonage's
+// own SDK. Not checked against a live account.
 import assert from "node:assert/strict";
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -59,7 +59,7 @@ export interface VonageRequest {
 
 export type Behaviour =
   | "pass"
-  /** It is done and the answer is lost. */
+  /** Vonage acts and its answer is lost. */
   | "lose"
   | { status: number; body: object };
 
@@ -67,11 +67,11 @@ export interface VonageServer {
   url: string;
   received: Received<VonageRequest>;
   count(kind: string): number;
-  /** Asked before every request; null: all pass. */
+  /** `how` is called before every request; null: all pass. */
   behave(how: ((request: VonageRequest) => Behaviour) | null): void;
   /** Reports of a call that was ordered, where the order said; resolves to the answer's status. */
   report(uuid: string, status: string, more?: object): Promise<number>;
-  /** What answered, reported as such reports are: of `call_uuid`, without a direction. */
+  /** Reports what answered, in such reports' form: with `call_uuid`, without a direction. */
   detected(uuid: string, status: "human" | "machine"): Promise<number>;
   /** Somebody rings: asks the address what to do. */
   ring(answerUrl: string, to: string, from: string): Promise<{
@@ -81,7 +81,7 @@ export interface VonageServer {
 }
 
 interface Call {
-  /** Where its telephone's leg is reported; of one that came in, at the application's address. */
+  /** Where the telephone's leg is reported; null: inbound, at the application's address. */
   eventUrl: string | null;
   /** Without their plus. */
   from: string;
@@ -90,7 +90,7 @@ interface Call {
   isOver: boolean;
 }
 
-/** A webhook, signed rightly unless told. */
+/** Sends a webhook, signed correctly by default. */
 export async function postVonage(
   url: string, body: object, authorization?: string | null,
 ): Promise<{ status: number; text: string }> {

@@ -1,7 +1,7 @@
-// Wakes whoever waits for something, once it holds.
+// Waits for conditions, which are checked again whenever something has changed.
 export interface Waiting {
   until(holds: () => boolean): Promise<void>;
-  /** Something changed. */
+  /** Something changed: checks the conditions again. */
   look(): void;
 }
 

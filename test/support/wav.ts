@@ -1,4 +1,4 @@
-// Sound as files: those that telephones and browsers under test take for a microphone, and
+// Sound as WAV files: those that telephones and browsers under test use as a microphone, and
 // recordings read back.
 
 const HEADER_BYTES = 44;

@@ -1,5 +1,5 @@
-// A web call's other end as a program: speaks lines of the loopback speech in real time, hears the
-// assistant's words, answers `clear` as a page does.
+// The far end of a web call as a program: it speaks lines of the loopback speech in real time,
+// hears the assistant's words, and answers `clear` as a page does.
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import { createWordDecoder, loopbackAudio } from "#providers/speech/loopback.ts";
@@ -75,7 +75,7 @@ export class WebCaller {
       if (this.#pace) clearInterval(this.#pace);
       this.#waiting.look();
     });
-    // The close that follows tells the same.
+    // The close that follows reports the same.
     socket.on("error", () => undefined);
   }
 
@@ -121,7 +121,7 @@ export class WebCaller {
     if (!this.#closed) await once(this.#socket, "close");
   }
 
-  /** Sends no sound any more; what it sent before has come when this resolves. */
+  /** Sends no more sound; what it sent before has arrived when this resolves. */
   async fallSilent(): Promise<void> {
     if (this.#pace) clearInterval(this.#pace);
     const isPong = ({ type }: ServerMessage): boolean => type === "pong";
@@ -130,7 +130,7 @@ export class WebCaller {
     await this.until(() => this.messages.filter(isPong).length > before);
   }
 
-  /** As where the page's process is killed: without a word. */
+  /** Ends as when the page's process is killed: without a closing frame. */
   vanish(): void {
     this.#socket.terminate();
   }

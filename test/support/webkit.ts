@@ -1,5 +1,5 @@
-// The engine of Safari, as Debian has it (WebKitGTK): its driver, a screen that nobody sees, and a
-// window on it. Spoken to as the W3C's WebDriver says. Tests skip without.
+// The engine of Safari, as Debian has it (WebKitGTK): its driver, a virtual screen, and a window on
+// it. Controlled by the W3C's WebDriver protocol. Tests skip if it is not installed.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -13,7 +13,7 @@ const SCREEN = "/usr/bin/Xvfb";
 export const noWebKit = (): string | false => existsSync(DRIVER) && existsSync(SCREEN)
   ? false : "Debian's webkit2gtk-driver or xvfb is not installed";
 
-/** What waits for something that never comes fails in the end, on a busy machine too. */
+/** Long enough for a busy machine; then a wait for something that never comes fails. */
 const PATIENCE_MS = 60_000;
 const LOOK_MS = 30;
 
@@ -22,7 +22,7 @@ export interface WebKit {
   reload(): Promise<void>;
   /** The body of a function in the page; `arguments` are those given. */
   run(body: string, ...given: unknown[]): Promise<unknown>;
-  /** An expression of the page that becomes true. */
+  /** Resolves once an expression in the page is true. */
   until(expression: string): Promise<void>;
   /** Presses what the expression gives, as a finger would. */
   press(expression: string): Promise<void>;
@@ -72,7 +72,7 @@ export async function openWebKit(look: Look = {}): Promise<WebKit> {
     stdio: "ignore",
     env: {
       ...process.env, DISPLAY: display, GDK_BACKEND: "x11", LIBGL_ALWAYS_SOFTWARE: "1",
-      // Its sandbox wants rights that a container does not give.
+      // Its sandbox needs rights that a container does not give.
       WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: "1", NO_AT_BRIDGE: "1",
       ...(look.isDark ? { GTK_THEME: "Adwaita:dark" } : {}),
     },
@@ -107,7 +107,7 @@ export async function openWebKit(look: Look = {}): Promise<WebKit> {
         try {
           return void await send("POST", path, {});
         } catch (error) {
-          // It is there, but not drawn yet.
+          // The element is there, but not drawn yet.
           const isEarly = (error as Error).message.includes("element not interactable");
           if (!isEarly || performance.now() > endMs) throw error;
         }

@@ -1,5 +1,5 @@
-// A page of somebody else's, on an origin of its own and under a policy as strict as it can be with
-// the widget on it; a look into what the widget shows there; and the server and model behind it.
+// A third party's page, on an origin of its own and under the strictest policy with which the
+// widget works; access to what the widget shows there; and the server and model behind it.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import axe from "axe-core";
@@ -16,7 +16,7 @@ export interface HostPage {
   dir?: "ltr" | "rtl";
   lang?: string;
   script?: "widget.js" | "embed.js" | null;
-  /** Beside or instead of the strict policy. */
+  /** Headers besides or instead of the strict policy. */
   headers?: Record<string, string>;
 }
 
@@ -41,7 +41,7 @@ function html({ attributes, dir = "ltr", lang = "en", script = "widget.js" }: Ho
 <p>We repair and rent bicycles of all kinds. <a href="#more">More</a></p></main>${tag}</body></html>`;
 }
 
-/** Nothing but the widget; calls need its WebSocket, which no `http:` source allows. */
+/** Allows only the widget; calls need its WebSocket, which no `http:` source allows. */
 export const strictPolicy = (connect: string, scripts: string): string =>
   `default-src 'none'; script-src ${scripts}; connect-src ${connect}; img-src data:; `
     + "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'";
@@ -119,7 +119,7 @@ export interface Given extends Omit<Partial<HostPage>, "attributes"> {
   key?: string;
   /** Runs before the page's own code. */
   prepare?: string;
-  /** The problems of the page that are meant to be. */
+  /** The problems of the page that the test expects. */
   expects?: RegExp;
 }
 
@@ -155,7 +155,7 @@ export async function startWorld(microphone: Microphone = "refused", system = cr
         await seen.page.context().close();
       }
     },
-    /** Has replies wait after so many tokens until they are let go. */
+    /** Has replies wait after `count` tokens until `go` is called. */
     held: (count: number, tokens = ["One ", "two ", "three ", "four."]): { go: () => void } => {
       const { promise, resolve } = Promise.withResolvers<void>();
       model.script(() => ({ tokens, hold: promise, holdAfter: count }));
@@ -182,7 +182,7 @@ export interface Load {
   scriptBytes: number;
 }
 
-/** What the page itself can tell; under its policy as under any. */
+/** What the page itself can measure, whatever its policy. */
 const OBSERVE = `{
   const seen = window.measured = { blockingMs: 0, layoutShift: 0, launcherMs: null };
   const observe = (type, take) => new PerformanceObserver((list) => list.getEntries().forEach(take))
@@ -204,7 +204,7 @@ interface TraceEvent {
   args: { data?: { url?: string } };
 }
 
-/** A page opened for the first time by a browser that has nothing of it, and what that costs. */
+/** Opens a page in a browser that has nothing of it cached, and measures what that costs. */
 export async function measureLoad(
   browser: TestBrowser, url: string, hasWidget = true,
 ): Promise<Load> {
@@ -228,7 +228,7 @@ export async function measureLoad(
   await page.addInitScript(OBSERVE);
   await page.goto(url, { waitUntil: "load" });
   if (hasWidget) await until(page, "measured.launcherMs !== null");
-  // Two frames later what was drawn has been laid out and told of.
+  // Two frames later, what was drawn has been laid out and reported.
   for (let frame = 0; frame < 2; frame += 1) await until(page, "true");
   const over = new Promise((resolve) => session.once("Tracing.tracingComplete", resolve));
   await session.send("Tracing.end");
@@ -265,12 +265,12 @@ export const HOSTILE = `<script>document.title="owned"</script><img src=x onerro
 <script>document.title = "owned"</script>
 \`\`\``;
 
-/** What is fading in has less contrast than it will have. */
+/** Waits for animations: what is fading in has less contrast than it will have. */
 const APPEARED = `Promise.all(document.querySelector("assistant-chat").shadowRoot.getAnimations()
   .filter((animation) => animation.effect.getComputedTiming().endTime < Infinity)
   .map(({ finished }) => finished))`;
 
-/** Axe finds nothing to mind in the widget, as it is shown now. */
+/** Asserts that axe finds no fault in the widget, as it is shown now. */
 export async function assertAccessible({ page }: Seen): Promise<void> {
   // Past the page's policy, as a browser's extension would.
   const session = await page.context().newCDPSession(page);
