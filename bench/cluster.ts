@@ -1,7 +1,6 @@
 // Nodes over PostgreSQL and NATS, in real processes: replies a second, CPU per reply and time to
 // first token with 1, 2 and 3 nodes, compared in the same rounds with one over a file; how much
-// later a watcher at another node has a token; how long until the replies of a killed node are
-// closed.
+// later a watcher at another node has a token; how long until a killed node's replies are closed.
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { load, overFile, overPostgres, post, type Figures, type Side } from "./cluster-world.ts";

@@ -1,5 +1,4 @@
-// Loaded by start.ts into the server before its own program: reports the heap size of each of its
-// threads.
+// Loaded by start.ts into the server before its own program: reports the heap size of each thread.
 import { createRequire, syncBuiltinESMExports } from "node:module";
 import { basename } from "node:path";
 import { getHeapStatistics } from "node:v8";

@@ -1,8 +1,7 @@
 // A double of Asterisk's REST interface and its connection for events, as its swagger describes
 // them and the real one was seen to behave: it keeps requests, and tests say what is published. It
 // has the channels and bridges that were created and not yet deleted; a channel of externalMedia
-// enters the application by itself. For tests without a telephone, and for what no real Asterisk
-// does.
+// enters the application by itself. For tests without a telephone, and what no real Asterisk does.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";

@@ -1,5 +1,4 @@
-// A test with a timeout: a wait for a message that never comes fails it, and does not hang its
-// file.
+// A test with a timeout: waiting for a message that never comes fails it, not hangs its file.
 import { test as register, type TestContext } from "node:test";
 
 const TEST_MS_MAX = 180_000;

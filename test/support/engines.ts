@@ -1,6 +1,5 @@
 // A PostgreSQL for the tests: one of its own for each run, in a temporary folder, and a database
-// for each place that needs one. Tests that need it skip by `withoutPostgres` if it is not
-// installed.
+// for each place that needs one. Tests that need it skip by `withoutPostgres` without it.
 import { spawn } from "node:child_process";
 import { hash } from "node:crypto";
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from "node:fs";

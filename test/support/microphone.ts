@@ -1,5 +1,4 @@
-// A microphone that says a line in the embedded voice, written as a file for Chromium's fake
-// device.
+// A microphone that says a line in the embedded voice, as a file for Chromium's fake device.
 import { createResampler } from "#audio/resampler.ts";
 import { createLogger } from "#core/logger.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
@@ -29,7 +28,7 @@ export async function speak(text: string): Promise<Int16Array> {
   return Int16Array.from(samples);
 }
 
-/** Writes the line at 48 kHz, once at each of these seconds, and half a minute after. */
+/** Writes the line at 48 kHz, once at each of these seconds, then half a minute's silence. */
 export async function microphoneOf(
   file: string, text: string, atSeconds: number[],
 ): Promise<{ file: string }> {
