@@ -113,7 +113,7 @@ export async function openTalker(): Promise<Talker> {
 
 export interface SdpOptions {
   direction?: "sendrecv" | "sendonly" | "inactive";
-  /** The address that it gives as its own. */
+  /** The address in the `c=` line of its SDP. */
   host?: string;
   /** It accepts telephone events. */
   hasEvents?: boolean;

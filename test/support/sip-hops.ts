@@ -62,7 +62,7 @@ async function closing(carrier: SipCarrier, system: ManualSystem): Promise<void>
 export interface TcpWire {
   peer: Peer;
   heard: Wire["heard"];
-  /** Sends to the connection that the last message came from. */
+  /** Sends over the connection that was opened last. */
   say(text: string): void;
   close(): Promise<unknown>;
 }
