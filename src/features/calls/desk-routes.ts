@@ -33,21 +33,22 @@ const COMMON = {
   tag: "Calls", errorShape: "message", notFound: NOT_FOUND,
   params: { id: IdOf("call", "GET /user/calls") },
 } as const;
-const HELD = { description: "Somebody else has it, or it is not talked on" };
+const HELD = { description: "Somebody else has the call, or it is not in progress" };
 
 const WHISPER = Type.Object({
   text: Type.String({
     minLength: 1, maxLength: 1000,
-    ...about("What the assistant is to know or say.", "Offer ten percent if they hesitate."),
+    ...about("What the assistant should know or say.", "Offer ten percent if they hesitate."),
   }),
 });
 const TAKE_OVER = Type.Object({
   with_assistant: Type.Optional(Type.Boolean(about(
-    "True: both are on, and the assistant goes on answering; absent or false: it is silent and "
-    + "listens.", false))),
+    "True: you and the assistant both talk. False (the default): the assistant stays silent and "
+    + "listens.",
+    false))),
 });
 const Whispered = Type.Object({
-  ok: Type.Boolean(about("Whether the call is live, so that the assistant knows it.")),
+  ok: Type.Boolean(about("True if the call was live and the assistant got the message.")),
 });
 
 const CLOSE_NOT_THEIRS = 4509;
@@ -66,10 +67,10 @@ export function callDeskRoutes({ calls, persons, authorOf }: CallDeskOptions): R
       method: "POST",
       path: "/user/calls/{id}/whisper",
       summary: "Whisper to the assistant",
-      description: "The customer does not hear it. The assistant acts on it in its own words: with "
-        + "its next reply, or at once where nobody speaks.",
+      description: "The customer does not hear it. The assistant acts on it in its own words with "
+        + "its next reply, or right away if nobody is speaking.",
       body: WHISPER,
-      responses: { 200: { description: "`ok`: the call is live", schema: Whispered } },
+      responses: { 200: { description: "`ok` is true if the call is live", schema: Whispered } },
       handle: async ({ caller, id, body }) => {
         await calls.get(caller.accountId, id);
         return json(200, { ok: await persons.whisper(id, await authorOf(caller), body.text) });
@@ -79,10 +80,10 @@ export function callDeskRoutes({ calls, persons, authorOf }: CallDeskOptions): R
       ...COMMON,
       method: "POST",
       path: "/user/calls/{id}/take-over",
-      summary: "Take a call over with your microphone",
-      description: "Then open `WS /user/calls/{id}/speak`. The assistant stops in the middle of a "
-        + "word and listens until the call is handed back. A call whose person is not connected for "
-        + "eight seconds goes back by itself.",
+      summary: "Take over a call with your microphone",
+      description: "Next, open `WS /user/calls/{id}/speak`. The assistant stops mid-word and "
+        + "listens until you hand the call back. If you are disconnected for eight seconds, the "
+        + "assistant takes the call back.",
       body: TAKE_OVER,
       responses: { 200: { description: "Who has it now", schema: CallDeskSchema }, 409: HELD },
       handle: async ({ caller, id, body }) => {
@@ -96,7 +97,8 @@ export function callDeskRoutes({ calls, persons, authorOf }: CallDeskOptions): R
       method: "POST",
       path: "/user/calls/{id}/hand-back",
       summary: "Hand a call back to the assistant",
-      description: "The assistant knows what was said, and goes on.",
+      description: "The assistant knows what was said in the meantime and continues the "
+        + "conversation.",
       responses: { 200: { description: "Who has it now", schema: CallDeskSchema }, 409: HELD },
       handle: async ({ caller, id }) => {
         await calls.get(caller.accountId, id);

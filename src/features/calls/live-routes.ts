@@ -53,10 +53,10 @@ const Say = Type.Object({
   }),
 });
 const Mute = Type.Object({
-  on: Type.Boolean(about("True: the customer hears the assistant no more; false: again.")),
+  on: Type.Boolean(about("True mutes the assistant for the customer; false unmutes it.")),
 });
 const Done = Type.Object({
-  ok: Type.Boolean(about("Whether the call is live, so that it was done.")),
+  ok: Type.Boolean(about("True if the call was live and the command was carried out.")),
 });
 
 const Command = Type.Object({
@@ -74,10 +74,10 @@ const LiveCallSchema = Type.Composite([
   Type.Object({
     transcript: listOf(
       Type.Omit(EntrySchema, ["type", "timestamp"],
-        named("LiveEntry", "One thing that was said on a live call.")),
-      "What was said so far, entry by entry."),
+        named("LiveEntry", "One transcript entry of a live call.")),
+      "The transcript so far, one entry per utterance."),
   }),
-], named("LiveCall", "A call under way with what was said so far."));
+], named("LiveCall", "A call in progress with its transcript so far."));
 
 /** The members of a snapshot as clients keep them. */
 const stateOf = ({ call, entries }: CallSnapshot, linkOf: (file: string) => string) => {
@@ -127,13 +127,14 @@ function watchRoutes(options: LiveCallOptions): Route[] {
       method: "GET",
       path: "/user/calls/live",
       summary: "List live calls",
-      description: "With what was said so far; go on with `/user/stream?after=<id>`.",
+      description: "Includes each transcript so far. To follow the calls, open "
+        + "`/user/stream?after=<position>` with the returned position.",
       responses: {
         200: {
-          description: "As of one moment",
+          description: "A consistent snapshot of the live calls",
           schema: Type.Object({
             id: Type.String(about("Where to go on: `/user/stream?after=` with this.", "42")),
-            calls: listOf(LiveCallSchema, "All calls under way."),
+            calls: listOf(LiveCallSchema, "Every call in progress."),
           }),
         },
       },
@@ -149,7 +150,8 @@ function watchRoutes(options: LiveCallOptions): Route[] {
       tag: COMMON.tag,
       path: "/user/calls/{id}/stream",
       summary: "Watch a call",
-      description: "A snapshot, then numbered changes as they happen; resumes.",
+      description: "Streams a snapshot, then numbered changes as they happen. Reconnect with "
+        + "`Last-Event-ID` or `after` to resume.",
       notFound: NOT_FOUND,
       params,
     }, streams, ({ caller, id, baseUrl }) => streamOf(options, caller, id, baseUrl)),
@@ -165,13 +167,13 @@ function controlRoutes({ calls, shared }: LiveCallOptions): Route[] {
       method: "POST",
       path: `/user/calls/{id}/${name}`,
       params,
-      summary: name === "say" ? "Have the assistant say something" : "Mute the assistant",
+      summary: name === "say" ? "Make the assistant say something" : "Mute or unmute the assistant",
       description: name === "say"
-        ? "As soon as nobody speaks, in the assistant's voice."
-        : "The customer hears the assistant no more, or again.",
+        ? "The assistant says the text in its own voice as soon as nobody is speaking."
+        : "While muted, the customer cannot hear the assistant.",
       body,
       responses: {
-        200: { description: "`ok`: the call is live", schema: Done },
+        200: { description: "`ok` is true if the call is live", schema: Done },
       },
       handle: async ({ caller, id, body: given }) => {
         await calls.get(caller.accountId, id);
@@ -187,7 +189,7 @@ function controlRoutes({ calls, shared }: LiveCallOptions): Route[] {
       path: "/user/calls/{id}/end",
       summary: "End a call",
       params,
-      responses: { 200: { description: "`ok`: it was live", schema: Done } },
+      responses: { 200: { description: "`ok` is true if the call was live", schema: Done } },
       handle: async ({ caller, id }) => {
         await calls.get(caller.accountId, id);
         return json(200, { ok: await shared.end(id) });

@@ -45,15 +45,16 @@ const ListQuery = Type.Object({
   status: Type.Optional(OneOf(CALL_STATUSES, about("Only calls with this status."))),
   type: Type.Optional(OneOf(CALL_TYPES, about("Only calls of this type."))),
   phone_number: Type.Optional(Type.String({
-    maxLength: 255, ...about("Only calls with a client of exactly this number.", "+4930123456"),
+    maxLength: 255, ...about("Only calls with this exact client number.", "+4930123456"),
   })),
   assistant_id: Type.Optional(Type.Integer(about("Only calls of this assistant.", 1))),
   campaign_id: Type.Optional(Type.Integer(about("Only calls of this campaign.", 1))),
   ...dayQuery,
   search: Type.Optional(Type.String({
     maxLength: SEARCH_CHARS_MAX,
-    ...about("Only calls in which this was said, or with it in their number or variables; of the "
-      + "newest two thousand.", "refund"),
+    ...about("Only calls with this text in the transcript, number or variables. Searches the "
+      + "newest 2,000 calls.",
+      "refund"),
   })),
 });
 
@@ -63,11 +64,11 @@ const VARIABLES = Type.Unknown(about(
   "Values for `{{name}}` in prompt and messages, by name.", { first_name: "Ada" }));
 const MakeCallBody = Type.Object({
   phone_number: Type.String({
-    maxLength: 255, ...asText, ...about("Who is called, in E.164.", "+4915112345678"),
+    maxLength: 255, ...asText, ...about("The number to call, in E.164.", "+4915112345678"),
   }),
   assistant_id: Type.Union(
     [Type.Integer(), Type.String({ maxLength: 64 })],
-    about("The assistant that calls: its `id` or its `uuid`.", 1)),
+    about("The assistant that makes the call: its `id` or `uuid`.", 1)),
   variables: Type.Optional(VARIABLES),
 });
 const LINES_MAX = 20;
@@ -75,11 +76,11 @@ const MANY_MAX = 100;
 const TryCallBody = Type.Object({
   assistant_id: MakeCallBody.properties.assistant_id,
   phone_number: Type.Optional(Type.String({
-    maxLength: 255, ...asText, ...about("The number the caller shows, in E.164.", "+15550100000"),
+    maxLength: 255, ...asText, ...about("The caller's number, in E.164.", "+15550100000"),
   })),
   lines: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
     minItems: 1, maxItems: LINES_MAX,
-    ...about("What the caller says, one after the other.", ["When are you open?", "Goodbye."]),
+    ...about("What the caller says, line by line.", ["When are you open?", "Goodbye."]),
   })),
   variables: Type.Optional(VARIABLES),
 });
@@ -90,8 +91,8 @@ const MadeSchema = Type.Object({
   data: Type.Object({
     id: Type.Integer(about("The call's number.", 12)),
     status: Type.String(about("How far it is.", "initiated")),
-  }, about("The same once more, as other clients read it.")),
-}, named("PlacedCall", "A call that was begun."));
+  }, about("The same value, for other clients.")),
+}, named("PlacedCall", "A call that was started."));
 
 export function callRoutes(options: CallRouteOptions): Route[] {
   return [
@@ -157,12 +158,12 @@ function deleteRoute({ calls }: CallRouteOptions): Route {
     method: "DELETE",
     path: "/user/calls/{id}",
     summary: "Delete a call",
-    description: "With its transcript and recording; what it cost stays in the ledger.",
+    description: "Also deletes its transcript and recording. Its cost stays in the ledger.",
     params,
     notFound: "Call not found or does not belong to the authenticated user",
     responses: {
       200: { description: "Deleted", schema: MessageSchema },
-      409: { description: "It has not ended yet" },
+      409: { description: "The call has not ended yet" },
     },
     handle: async ({ caller, id }) => {
       await calls.remove(caller.accountId, id);
@@ -178,10 +179,11 @@ function bulkDeleteRoute({ calls, byOf }: CallRouteOptions): Route {
     method: "POST",
     path: "/user/calls/bulk-delete",
     summary: `Delete up to ${MANY_MAX} calls`,
-    description: "Each as if it were deleted alone; those that have not ended are named.",
+    description: "Deletes each call as `DELETE /user/calls/{id}` does. Calls that have not ended "
+      + "are kept and listed in the response.",
     body: Type.Object({
       call_ids: {
-        ...ids("Which calls; those the account has not are passed over."),
+        ...ids("The calls to delete, by `id`. Ids that are not in the account are ignored."),
         minItems: 1, maxItems: MANY_MAX,
       },
     }),
@@ -189,7 +191,9 @@ function bulkDeleteRoute({ calls, byOf }: CallRouteOptions): Route {
       200: {
         description: "What became of them",
         schema: Type.Object({
-          deleted: ids("Those that are gone."), live: ids("Those that have not ended: they stay."),
+          deleted: ids("The ids that were "
+            + "deleted."), live: ids("Calls that have not ended and were "
+            + "kept."),
         }),
       },
     },
@@ -202,13 +206,13 @@ function bulkDeleteRoute({ calls, byOf }: CallRouteOptions): Route {
 }
 
 const PLACED = {
-  400: { description: "Not a telephone number, or no JSON object" },
+  400: { description: "Not a telephone number, or the body is not a JSON object" },
   404: { description: "No such assistant" },
   422: {
-    description: "Balance too low, the assistant cannot talk, or nobody may call the number",
+    description: "The balance is too low, the assistant cannot talk, or the number is blocked",
   },
-  429: { description: "Too many requests, calls at a time or calls in a minute" },
-  503: { description: "The server has as many calls as it can serve" },
+  429: { description: "Too many requests, concurrent calls or calls per minute" },
+  503: { description: "The server is at its limit of concurrent calls" },
 };
 
 function numberFrom(text: string): string {
@@ -226,8 +230,9 @@ function makeCallRoute(options: CallRouteOptions): Route {
     ...COMMON,
     method: "POST",
     path: "/user/make_call",
-    summary: "Call somebody with an assistant",
-    description: "Answered as soon as it is dialled; `/user/calls/{id}/stream` shows how it goes.",
+    summary: "Make a call",
+    description: "Returns as soon as the number is dialled. Follow the call with "
+      + "`/user/calls/{id}/stream`.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: MakeCallBody,
     responses: { 200: { description: "Dialling", schema: MadeSchema }, ...PLACED },
@@ -245,7 +250,8 @@ function tryCallRoute(options: CallRouteOptions): Route {
     method: "POST",
     path: "/user/try_call",
     summary: "Try an assistant on a call",
-    description: "A caller of the server's own rings it and says its lines: no telephone is needed.",
+    description: "The server itself calls the assistant and says the lines you give. No telephone "
+      + "is needed.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: TryCallBody,
     responses: { 200: { description: "Ringing", schema: MadeSchema }, ...PLACED },

@@ -73,8 +73,8 @@ const Message = Type.Object({
 const validateMessage = compileValidation(Message);
 
 const TicketReply = Type.Object({
-  ticket: Type.String(about("Opens one call, once.", "q8Zr1x0V5mB2nK7c")),
-  expires_in: Type.Integer(about("For how many seconds it is good.", 60)),
+  ticket: Type.String(about("The ticket. It opens one call, once.", "q8Zr1x0V5mB2nK7c")),
+  expires_in: Type.Integer(about("Seconds until the ticket expires.", 60)),
 });
 /** Told to callers instead of what is missing on the server, which is its owner's business. */
 const CANNOT_CALL = "Calls with this assistant are not possible at the moment.";
@@ -91,13 +91,14 @@ export function webCall(options: WebCallOptions): { routes: Route[]; socket: Soc
     path: "/conversations/{uuid}/call-ticket",
     notFound: "Conversation not found",
     summary: "Get a ticket for a web call",
-    description: "With it a browser opens `/conversations/{uuid}/call?ticket=`, a WebSocket, once.",
+    description: "A browser uses the ticket once, to open the WebSocket "
+      + "`/conversations/{uuid}/call?ticket=`.",
     params: { uuid: Uuid("The conversation's `conversation_id`.") },
     responses: {
       200: { description: "The ticket", schema: TicketReply },
-      422: { description: "Nothing can speak or understand the language" },
+      422: { description: "No speech engine on this server speaks or understands the language" },
       429: { description: "Too many messages and calls" },
-      503: { description: "The server has as many calls as it can serve" },
+      503: { description: "The server is at its limit of concurrent calls" },
     },
     handle: async ({ uuid, http }) => {
       const assistant = await assistantOf(uuid);

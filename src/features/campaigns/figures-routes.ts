@@ -31,7 +31,7 @@ const CalledSchema = Type.Object({
   lead_id: Type.Integer(about("The lead.", 7)),
   main_lead_id: Nullable(Type.Integer(about(
     "The lead whose other number this is; null: it is the lead's own.", 6))),
-  phone_number: Type.String(about("Who is called, in E.164.", "+4915112345678")),
+  phone_number: Type.String(about("The number to call, in E.164.", "+4915112345678")),
   variables: Type.Record(Type.String(), Type.String(), about(
     "The lead's variables.", { first_name: "Ada" })),
   call_id: Type.Integer(about("The call.", 12)),

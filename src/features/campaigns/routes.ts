@@ -56,7 +56,7 @@ const OPTIONAL = {
   }),
   max_calls_in_parallel: Type.Optional(Type.Integer({
     minimum: 1, maximum: PARALLEL_MAX, default: PARALLEL_DEFAULT,
-    ...about("Calls at a time; the account's plan may allow fewer."),
+    ...about("Concurrent calls; the account's plan may allow fewer."),
   })),
   allowed_hours_start_time: Type.Optional(Clock(
     "allowed hours start time", "From when on is called; left out: from midnight.", "09:00")),

@@ -66,7 +66,7 @@ function bulkDeleteRoute({ bulk, byOf }: BulkRouteOptions): Route {
       200: {
         description: "What became of them",
         schema: Type.Object({
-          deleted: Ids("Those that are gone."),
+          deleted: Ids("The ids that were deleted."),
           busy: Ids("Those in which a reply is being written or a call is held: they stay."),
         }),
       },

@@ -21,7 +21,7 @@ const VariablesSchema = Type.Record(Type.String(), Type.String(), about(
   "Values for `{{name}}` in the assistant's prompt and messages, by name.", { first_name: "Ada" }));
 const ContactSchema = Type.Object({
   id: Type.Integer(about("The lead's number.", 7)),
-  phone_number: Type.String(about("Who is called, in E.164.", "+4915112345678")),
+  phone_number: Type.String(about("The number to call, in E.164.", "+4915112345678")),
   variables: VariablesSchema,
   status: Type.String(about(
     "How far it is: created, in progress, reached, failed, or never to be called.", "created")),

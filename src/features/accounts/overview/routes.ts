@@ -41,11 +41,11 @@ const SPEND = {
 };
 const CALL_LATENCY = {
   turns: Type.Integer(about("How many replies on calls were measured.", 42)),
-  endpoint_ms: Percentiles("Until the end of the turn was decided"),
-  final_transcript_ms: Percentiles("Until the words were final"),
-  first_token_ms: Percentiles("Until the model's first word"),
-  first_audio_ms: Percentiles("Until the voice's first sound"),
-  heard_ms: Percentiles("Until the caller heard it"),
+  endpoint_ms: Percentiles("Until the end of the turn was detected"),
+  final_transcript_ms: Percentiles("Until the transcript was final"),
+  first_token_ms: Percentiles("Until the model's first token"),
+  first_audio_ms: Percentiles("Until the first synthesised audio"),
+  heard_ms: Percentiles("Until the caller heard the reply"),
 };
 const REPLY_LATENCY = {
   replies: Type.Integer(about("How many replies in text were measured.", 120)),

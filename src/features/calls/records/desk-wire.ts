@@ -5,18 +5,20 @@ import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { plainSeconds } from "#core/system.ts";
 
 export const CallAuthorSchema = Type.Object({
-  id: Type.String(about("Who it is, the same wherever they speak.", "key:3")),
+  id: Type.String(about("The member's id, the same everywhere.", "key:3")),
   name: Type.String(about("Their name.", "Ana")),
-}, named("Operator", "A person of the account who takes part in a call."));
+}, named("Operator", "A member of the account who takes part in a call."));
 
 const DESK = {
   desk: OneOf(["assistant", "waiting", "person"], about(
     "Who has the call: the assistant, or a person with a microphone. Calls never wait.", "person")),
   desk_holder: Nullable(CallAuthorSchema, about("The person who has it; null: none.")),
   desk_reason: Nullable(Type.String(about(
-    "Why it is there: taken_over, handed_back, lost (the person's connection was, for too long) or "
-    + "ended; null: it never was with anyone but the assistant.", "taken_over"))),
-  desk_at: Nullable(Type.String(about("Since when, in UTC; null as before.", "2026-03-02 09:30:00"))),
+    "Why it changed hands last: taken_over, handed_back, lost (the person was disconnected for too "
+    + "long) or ended; null if only the assistant ever had it.",
+    "taken_over"))),
+  desk_at: Nullable(Type.String(about("When this state began, in UTC; null likewise.",
+    "2026-03-02 09:30:00"))),
 };
 export const CallDeskFields = DESK;
 export const CallDeskSchema = Type.Object(DESK, named("CallDesk", "Who has a call."));

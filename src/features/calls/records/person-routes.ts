@@ -17,17 +17,19 @@ interface PersonRouteOptions {
 const Body = Type.Object({
   conversation_id: Type.Optional(Type.String({
     maxLength: 64, ...about(
-      "A conversation of theirs. With it go those of the same visitor or customer with the same "
-        + "assistant, and the calls held in them; where the customer's identifier is a telephone "
-        + "number, also what `phone_number` would name.", "9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"),
+      "One of the person's conversations. Also covers the same visitor's or customer's other "
+      + "conversations with the same assistant, and the calls in them. If the customer's "
+      + "identifier is a telephone number, also covers everything `phone_number` would.",
+      "9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"),
   })),
   phone_number: Type.Optional(Type.String({
     maxLength: 64, ...about(
-      "Their number, in place of a conversation: calls with it, leads with it and their calls, and "
-        + "conversations whose customer's identifier it is.", "+4915112345678"),
+      "The person's number, instead of a conversation. Covers calls with this number, leads with "
+      + "it and their calls, and conversations whose customer identifier it is.",
+      "+4915112345678"),
   })),
   dry_run: Type.Optional(Type.Boolean({
-    default: false, ...about("True: it is only counted, nothing is deleted."),
+    default: false, ...about("True: count only; nothing is deleted."),
   })),
 });
 const count = (what: string, example: number) => Type.Integer(about(what, example));
@@ -54,23 +56,24 @@ export function personRoutes({ personData, byOf }: PersonRouteOptions): Route[] 
     errorShape: "message",
     method: "POST",
     path: "/user/people/delete",
-    summary: "Delete all that is kept of one person",
-    description: "Conversations with their messages, files and notes, calls with their transcripts "
-      + "and recordings, leads with their secondary contacts. What it cost stays in the ledger, who "
-      + "did it in the audit log, and a number that nobody may call on its list. Repeating it "
-      + "deletes what was busy before.",
+    summary: "Delete everything stored about a person",
+    description: "Deletes conversations with their messages, files and notes, calls with their "
+      + "transcripts and recordings, and leads with their secondary contacts. Costs stay in the "
+      + "ledger, the audit log records who deleted the data, and a blocked number stays blocked. "
+      + "Repeat the request to delete what was busy the first time.",
     body: Body,
     responses: {
       200: {
-        description: "What is gone, or would be",
+        description: "What was deleted, or would be",
         schema: Type.Object({
-          dry_run: Type.Boolean(about("Whether it was only counted.", false)),
-          conversations: count("Conversations that are gone.", 3),
-          calls: count("Calls that are gone.", 1),
-          leads: count("Leads that are gone.", 1),
+          dry_run: Type.Boolean(about("Whether this was a dry run.", false)),
+          conversations: count("Conversations deleted.", 3),
+          calls: count("Calls deleted.", 1),
+          leads: count("Leads deleted.", 1),
           busy: count(
-            "Those of them that stay, as somebody is written or spoken with there just now, and with "
-              + "them the conversation that was named; 0 where it is only counted.", 0),
+            "Conversations and calls kept because they are in progress, plus the conversation you "
+            + "named if any are. Always 0 when counting only.",
+            0),
         }),
       },
       404: { description: "No such conversation" },

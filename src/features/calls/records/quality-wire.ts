@@ -10,34 +10,38 @@ const Count = (description: string, example: number) =>
 
 const JitterSchema = Type.Object({
   from_ms: Type.Integer(about(
-    "When the first stretch began, in milliseconds since the answer; below 0: before it.", 20)),
+    "Start of the first interval, in milliseconds since the call was answered; negative if before.",
+    20)),
   step_ms: Type.Integer(about(
-    "How long a stretch is: 5 seconds, and twice that as often as it takes to keep them at "
-      + `${LIMITS.jitterStretchesMax} at the most.`, 5000)),
+    "Length of an interval: 5 seconds, doubled as often as needed to keep at most "
+    + `${LIMITS.jitterStretchesMax} intervals.`, 5000)),
   values: Type.Array(Nullable(Type.Number()), about(
-    "The average of each stretch, in milliseconds; null: nothing came then.", [1.7, 1.9])),
-}, named("JitterOverTime", "How the jitter of a call went."));
+    "Mean jitter of each interval, in milliseconds; null if no audio arrived.", [1.7, 1.9])),
+}, named("JitterOverTime", "A call's jitter over time."));
 
 export const QualitySchema = Type.Object({
-  mos: Figure("Mean opinion score, from 1 (bad) to 4.5 (best), by the E-model (ITU-T G.107) from "
-    + "loss and delay", 4.38),
-  r_factor: Figure("The rating of the E-model it comes from, up to 93.2", 91.4),
+  mos: Figure("Mean opinion score from 1 (bad) to 4.5 (best), computed from loss and delay by the "
+    + "E-model (ITU-T G.107)",
+    4.38),
+  r_factor: Figure("The E-model rating the MOS is derived from, up to 93.2", 91.4),
   codec: Type.String(about("pcmu, pcma, g722 or opus; pcm over a WebSocket.", "pcmu")),
-  jitter_ms: Figure("Interarrival jitter (RFC 3550) of the caller's sound, on average", 1.8),
-  jitter_max_ms: Figure("The same at its worst", 6.2),
+  jitter_ms: Figure("Mean interarrival jitter (RFC 3550) of the caller's audio", 1.8),
+  jitter_max_ms: Figure("The highest jitter", 6.2),
   jitter_over_time: Nullable(JitterSchema, about(
-    "The same stretch by stretch; null: not known, or a call of before it was kept.")),
-  loss_percent: Figure("Share of the packets sent to us that were lost or came too late", 0.2),
-  packets_received: Count("Packets that came, each counted once", 3184),
-  packets_lost: Count("Packets that never came", 5),
-  packets_late: Count("Packets that came too late to be heard", 1),
-  packets_duplicate: Count("Packets that came once more", 0),
+    "Jitter over time; null: not known, or the call is older than this measurement.")),
+  loss_percent: Figure("Share of packets sent to this server that were lost or arrived too late",
+    0.2),
+  packets_received: Count("Packets received, without duplicates", 3184),
+  packets_lost: Count("Packets lost", 5),
+  packets_late: Count("Packets that arrived too late to be played", 1),
+  packets_duplicate: Count("Duplicate packets received", 0),
   packets_sent: Count("Packets sent", 3190),
-  frames_concealed: Count("Frames of 20 ms made up for sound that was not there in time", 6),
-  delay_ms: Figure("From the other side's mouth to this server's ear: packet, buffer and half the "
-    + "round trip where that is known", 52),
-  round_trip_ms: Figure("To the other side and back, by its reports (RTCP)", 24.5),
-  remote_jitter_ms: Figure("Jitter of our sound, as the other side reports it", 2.1),
-  remote_packets_lost: Count("Packets of ours it has lost", 2),
-  remote_loss_percent: Figure("The same as a share of those sent", 0.06),
-}, named("CallQuality", "How the sound of a call came through."));
+  frames_concealed: Count("20 ms frames concealed because audio did not arrive in time", 6),
+  delay_ms: Figure("Mouth-to-ear delay from the other side to this server: packet, buffer and, if "
+    + "known, half the round trip",
+    52),
+  round_trip_ms: Figure("Round-trip time, from the other side's RTCP reports", 24.5),
+  remote_jitter_ms: Figure("Jitter of this server's audio, as reported by the other side", 2.1),
+  remote_packets_lost: Count("Packets from this server that the other side lost", 2),
+  remote_loss_percent: Figure("Lost packets as a share of those sent", 0.06),
+}, named("CallQuality", "The audio quality of a call."));

@@ -26,16 +26,17 @@ export function recordingRoutes(recordings: Pick<Recordings, "read">): Route[] {
     method: "GET",
     path: "/recordings/{uuid}",
     notFound: "Recording not found",
-    summary: "Hear a recording",
-    description: "The link is `recording_url` of the call or of one of its transfers; a part of it can "
-      + "be asked for by Range. With the `ETag` as If-Range, what has become another file meanwhile "
-      + "(WAV that is kept as Opus) comes whole.",
-    params: { uuid: Uuid("The recording, as the link names it.") },
+    summary: "Get a recording",
+    description: "Use the `recording_url` of a call or of one of its transfers. Range requests are "
+      + "supported. Send the `ETag` as If-Range to get the whole file if it has changed since (a "
+      + "WAV file stored as Opus).",
+    params: { uuid: Uuid("The recording's id, from the link.") },
     query: Type.Object({
       leg: Type.Optional(Type.Integer({ minimum: 1, ...about(
-        "Which leg to a colleague the link is of; absent: the call itself.", 1) })),
-      expires: Type.String(about("Until when the link is good, in Unix seconds.", "1772530200")),
-      signature: Type.String(about("Of the server, over the rest of the link.", "9c56cc51b374")),
+        "The leg to a colleague the recording is of. Defaults to the call itself.", 1) })),
+      expires: Type.String(about("When the link expires, in Unix seconds.", "1772530200")),
+      signature: Type.String(about("The server's signature over the rest of the link.",
+        "9c56cc51b374")),
     }),
     responses: {
       200: {
@@ -43,11 +44,11 @@ export function recordingRoutes(recordings: Pick<Recordings, "read">): Route[] {
         ...SOUND,
       },
       206: {
-        description: "The range asked for, or its beginning",
+        description: "The requested range, or the beginning of it",
         ...SOUND,
       },
       404: { description: "No such recording, or the link has expired" },
-      416: { description: "The range is past the end", ...SOUND },
+      416: { description: "The range starts past the end of the recording", ...SOUND },
     },
     handle: async ({ uuid, query, http }) => {
       const asked = rangeIn(http);

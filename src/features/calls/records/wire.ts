@@ -20,82 +20,91 @@ const Stage = (description: string, example: number) =>
 
 const LatencySchema = Type.Object({
   at_ms: Nullable(Type.Integer(about(
-    "When the caller stopped speaking, in milliseconds since the answer; null: a call of before it "
-      + "was kept.", 4200))),
-  endpoint_ms: Stage("Until the end of the turn was decided", 320),
-  final_transcript_ms: Stage("Until the words were final", 340),
-  first_token_ms: Stage("Until the model's first word", 610),
-  first_audio_ms: Stage("Until the voice's first sound", 760),
-  heard_ms: Stage("Until the caller heard it", 820),
-}, named("TurnLatency", "What one reply waited for since the caller stopped speaking."));
+    "When the caller stopped speaking, in milliseconds since the call was answered; null for calls "
+    + "older than this measurement.",
+    4200))),
+  endpoint_ms: Stage("Until the end of the turn was detected", 320),
+  final_transcript_ms: Stage("Until the transcript was final", 340),
+  first_token_ms: Stage("Until the model's first token", 610),
+  first_audio_ms: Stage("Until the first synthesised audio", 760),
+  heard_ms: Stage("Until the caller heard the reply", 820),
+}, named("TurnLatency", "How long each step of one reply took since the caller stopped speaking."));
 
 const LegEntrySchema = Type.Object({
   text: Type.String(about("What was said.", "I have a caller for you.")),
   type: Type.Literal("transcript", about("Always transcript.")),
-  sender: OneOf(["bot", "human"], about("Who said it; human: the colleague.")),
+  sender: OneOf(["bot", "human"], about("Who spoke; human is the colleague.")),
   timestamp: Type.Number(about("When it began, in Unix seconds.", 1_772_443_860.25)),
-}, named("LegEntry", "One thing that was said on the leg to a colleague."));
+}, named("LegEntry", "One transcript entry of the leg to a colleague."));
 
 const TransferSchema = Type.Object({
-  id: Type.Integer(about("Its place among the call's transfers, counted from 1.", 1)),
-  type: OneOf(TRANSFER_TYPES, about("The function that asked for it.", "call_transfer")),
+  id: Type.Integer(about("Position among the call's transfers, counted from 1.", 1)),
+  type: OneOf(TRANSFER_TYPES, about("The function that requested it.", "call_transfer")),
   kind: OneOf(["cold", "warm"], about(
     "`warm`: the colleague was called by this server, briefed and connected here.", "warm")),
   status: OneOf(TRANSFER_STATUSES, about(
-    "`completed`: a colleague took the caller, the carrier took the caller on, or the other assistant "
-      + "took over; whether somebody picked up is known of a cold one only where the carrier reports it.",
+    "`completed`: a colleague took the caller, the carrier accepted the transfer, or the other "
+    + "assistant took over. For a cold transfer, whether somebody picked up is known only if the "
+    + "carrier reports it.",
     "completed")),
   outcome: Nullable(OneOf(TRANSFER_OUTCOMES), about(
-    "What became of it; null: it is in progress.", "completed")),
+    "The outcome; null while in progress.", "completed")),
   stage: Nullable(OneOf(WARM_STAGES), about(
-    "How far a warm one is; null: it is a cold one.", "over")),
+    "The stage of a warm transfer; null for a cold one.", "over")),
   failure_reason: Nullable(Type.String(), about(
     "Why it failed; null: it did not.", "The far end answered 603.")),
   to: Type.String(about("The same as `transfer_to`.", "+15550111")),
   transfer_to: Type.String(about(
     "Telephone number or SIP address; the name of an assistant.", "+15550111")),
   assistant_id: Nullable(Type.String(), about(
-    "The uuid of the assistant it went to; null: to a line.", null)),
+    "The uuid of the assistant it went to; null if it went to a line.", null)),
   duration: Type.Integer(about(
-    "Seconds from the colleague's answer to the end of that leg; 0 for a cold one, whose talk is "
-      + "between the carrier's lines.", 30)),
+    "Seconds from the colleague's answer to the end of that leg; 0 for a cold transfer, which "
+    + "bypasses this server.",
+    30)),
   carrier_cost: Type.Number(about(
-    "What the carrier charges for that leg, in USD; part of the call's.", 0.01)),
+    "The carrier's charge for that leg, in USD; included in the call's cost.", 0.01)),
   recording_url: Nullable(Type.String(), about(
-    "Plays the leg of a warm one: the colleague left, what they heard right. Good for a while, as the "
-      + "call's; null: there is none, or the call goes on.", null)),
+    "Link to the recording of a warm transfer's leg: the colleague on the left channel, what they "
+    + "heard on the right. Expires as the call's link does; null if there is none or the call is "
+    + "still in progress.",
+    null)),
   transcript: Nullable(
-    Type.Array(LegEntrySchema), about("What was said on that leg; null: nothing, or a cold one.")),
-  formatted_transcript: Type.String(about("The same, line by line.", "AI: I have a caller for you.")),
+    Type.Array(LegEntrySchema), about("The transcript of that leg; null if nothing was said or the "
+      + "transfer was cold.")),
+  formatted_transcript: Type.String(about("The transcript of that leg, line by line.",
+    "AI: I have a caller for you.")),
   started_at: Type.String(about("The same as `created_at`.", "2026-03-02T10:01:00.000000Z")),
   ended_at: Nullable(Type.String(), about("The same as `finished_at`.", "2026-03-02T10:01:14.000000Z")),
-  created_at: Type.String(about("When it was asked for.", "2026-03-02T10:01:00.000000Z")),
+  created_at: Type.String(about("When it was requested.", "2026-03-02T10:01:00.000000Z")),
   finished_at: Nullable(Type.String(), about(
-    "When its outcome was known, of a warm one when its leg ended; null: it is in progress.",
+    "When its outcome was known (for a warm transfer, when its leg ended); null while in progress.",
     "2026-03-02T10:01:14.000000Z")),
-}, named("Transfer", "A transfer that was tried."));
+}, named("Transfer", "A transfer attempt."));
 
 export const EntrySchema = Type.Object({
   text: Type.String(about(
-    "What was said; empty: functions were called, or nothing could understand an operator.",
+    "The words; empty if functions were called, or if an operator's speech could not be "
+    + "recognised.",
     "Hello, how can I help?")),
   type: Type.Literal("transcript", about("Always transcript.")),
   sender: OneOf(
     ["bot", "human", "operator", "colleague"],
-    about("Who said it; operator: a person of the account who took the call over; colleague: who was "
-      + "called by a warm transfer.")),
+    about("Who spoke. operator: a member of the account who took over the call; colleague: the "
+      + "person a warm transfer called.")),
   author: Type.Optional(CallAuthorSchema),
   timestamp: Type.Number(about("When it began, in Unix seconds.", 1_772_443_800.25)),
-  number: Type.Integer(about("Its place in the call, counted from 1.", 1)),
+  number: Type.Integer(about("Position in the call, counted from 1.", 1)),
   start_ms: Type.Integer(about("When it began, in milliseconds since the call was answered.", 250)),
   end_ms: Type.Integer(about("When it ended.", 1900)),
   interrupted: Type.Boolean(about("Whether the caller interrupted it.", false)),
   function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
     "Functions the model called for it; left out where it called none."))),
   transfer: Type.Optional(Type.Integer(about(
-    "The `id` of the warm transfer on whose leg it was said, by the assistant to the colleague or by "
-      + "the colleague; left out between assistant and caller.", 1))),
-}, named("TranscriptEntry", "One thing that was said on a call."));
+    "The `id` of the warm transfer whose leg this was said on, by the assistant or the colleague; "
+    + "absent for what the assistant and the caller say.",
+    1))),
+}, named("TranscriptEntry", "One transcript entry of a call."));
 export const CallSchema = Type.Object({
   id: Type.Integer(about("The call's number.", 12)),
   assistant_id: Type.String(about(
@@ -110,43 +119,47 @@ export const CallSchema = Type.Object({
     "The assistant's number; null: none.", "+4930123456"))),
   client_phone_number: Nullable(Type.String(about(
     "The other side's number; null: not shown, or a web call.", "+4915112345678"))),
-  status: Type.String(about("How far it is, or how it ended.", "completed")),
+  status: Type.String(about("The call's status: its progress, or how it ended.", "completed")),
   end_reason: Nullable(Type.String(about("Why it ended; null: not yet.", "end_call"))),
   failure_reason: Nullable(Type.String({
-    description: "Why the call failed or came to nothing, and what to do about it; null when nothing did",
+    description: "Why the call failed or was not answered, and what to do about it; null if it did "
+      + "not fail",
     examples: ["The number was busy. Call again later."],
   })),
-  transcript: Type.String(about("Everything said, line by line.", "Assistant: Hello!")),
-  transcript_entries: Type.Array(EntrySchema, about("The same, entry by entry.")),
-  variables: Free("Values it was begun with.", { first_name: "Ada" }),
-  evaluation: Free("What a model found out, by `post_call_schema`.", { status: true }),
+  transcript: Type.String(about("The transcript, line by line.", "Assistant: Hello!")),
+  transcript_entries: Type.Array(EntrySchema, about("The transcript, entry by entry.")),
+  variables: Free("Variables the call started with.", { first_name: "Ada" }),
+  evaluation: Free("The evaluation a model made, by the fields of `post_call_schema`.",
+    { status: true }),
   evaluation_error: Nullable(Type.String(about(
-    "Why it was not evaluated; null: it was, or was not to be.", "The model did not answer."))),
-  webhook_response: Free("What the webhook's receiver answered.", { status: 200 }),
+    "Why there is no evaluation; null if there is one or none was configured.",
+    "The model did not answer."))),
+  webhook_response: Free("What the webhook endpoint answered.", { status: 200 }),
   carrier_cost: Type.Number(about(
-    "What the carrier charges for it, in USD, by the operator's list of rates; 0: none is known.",
+    "The carrier's charge in USD, from the operator's rate list; 0 if no rate is known.",
     0.02)),
   total_cost: Type.Number(about(
-    "All fees together, in USD: what the account was charged, and `carrier_cost`.", 0.13)),
+    "Total cost in USD: what the account was charged plus `carrier_cost`.", 0.13)),
   answered_by: Type.String(about("human, machine or unknown.", "human")),
   hearing: Nullable(OneOf(HEARINGS, {
-    description: "Who understood the caller: this server's recogniser (`server`), a realtime model, "
-      + "the caller's own `browser`, or nobody had to, since the words were `typed` or are those of a "
+    description: "What transcribed the caller: this server's recogniser (`server`), a realtime "
+      + "model, the caller's `browser`, or nothing, because the words were `typed` or come from a "
       + "`script`; null until the call is answered",
     examples: ["server"],
   })),
   warnings: WarningsSchema,
   recording_url: Nullable(Type.String(about(
-    "Signed link to the recording, good for a day; null: there is none.",
+    "Signed link to the recording, valid for one day; null if there is none.",
     "https://talk.example.com/api/recordings/0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11?expires=1&signature=2"))),
   transfers: Type.Array(TransferSchema, about(
-    "Each transfer that was tried, in the order they were asked for.")),
-  latency: Type.Array(LatencySchema, about("What every reply waited for.")),
+    "Every transfer attempt, in the order requested.")),
+  latency: Type.Array(LatencySchema, about("The latency of each reply, by step.")),
   quality: Nullable(QualitySchema, about(
-    "How the sound came through; null: not over yet, never answered, or the carrier's to know.")),
+    "The call's audio quality; null while the call lasts, if it was never answered, or if only the "
+    + "carrier knows.")),
   ...CallDeskFields,
   ...PLAIN_TIMES,
-}, named("Call", "A call with everything that was said."));
+}, named("Call", "A call with its transcript."));
 
 function wireEntry(entry: TranscriptEntry, call: Call): Static<typeof EntrySchema> {
   const answeredS = (call.answeredAt ?? call.createdAt) / 1_000_000;

@@ -20,7 +20,7 @@ const DESK = {
     "Why it is there: asked, tool_failures, unanswered, words, callback, taken_over, assigned, "
     + "handed_back or ended; null: it never was with anyone but the assistant.", "asked"))),
   desk_at: Nullable(Type.String(about(
-    "Since when, in UTC; null as before.", "2026-03-02 09:30:00"))),
+    "When this state began, in UTC; null likewise.", "2026-03-02 09:30:00"))),
 };
 export const DeskFields = DESK;
 export const DeskSchema = Type.Object(DESK, named("Desk", "Who has a conversation."));
