@@ -39,11 +39,11 @@ export const REFUSALS: Record<ErrorShape, TSchema> = {
     { error: Told, message: Type.Optional(Told), ...EXTRA },
     named("RefusalError", "Why the request was refused, under `error`.")),
   conversation: Type.Object({
-    status: Type.Optional(Type.Literal(false, about("Always false: the request was refused."))),
+    status: Type.Optional(Type.Literal(false, about("Always false."))),
     error: Told, message: Type.Optional(Told), ...EXTRA,
   }, named("RefusalStatus", "Why the request of a conversation was refused.")),
   success: Type.Object({
-    success: Type.Literal(false, about("Always false: the request was refused.")),
+    success: Type.Literal(false, about("Always false.")),
     error: Told, error_code: Type.Optional(Code), message: Type.Optional(Told), ...EXTRA,
   }, named("RefusalSuccess", "Why the request was refused, with a code where there is one.")),
 };

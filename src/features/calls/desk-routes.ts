@@ -85,7 +85,7 @@ export function callDeskRoutes({ calls, persons, authorOf }: CallDeskOptions): R
         + "listens until you hand the call back. If you are disconnected for eight seconds, the "
         + "assistant takes the call back.",
       body: TAKE_OVER,
-      responses: { 200: { description: "Who has it now", schema: CallDeskSchema }, 409: HELD },
+      responses: { 200: { description: "Who has the call", schema: CallDeskSchema }, 409: HELD },
       handle: async ({ caller, id, body }) => {
         await calls.get(caller.accountId, id);
         const by = await authorOf(caller);
@@ -99,7 +99,7 @@ export function callDeskRoutes({ calls, persons, authorOf }: CallDeskOptions): R
       summary: "Hand a call back to the assistant",
       description: "The assistant knows what was said in the meantime and continues the "
         + "conversation.",
-      responses: { 200: { description: "Who has it now", schema: CallDeskSchema }, 409: HELD },
+      responses: { 200: { description: "Who has the call", schema: CallDeskSchema }, 409: HELD },
       handle: async ({ caller, id }) => {
         await calls.get(caller.accountId, id);
         return json(200, deskOf(await persons.handBack(id, await authorOf(caller))));

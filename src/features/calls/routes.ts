@@ -189,7 +189,7 @@ function bulkDeleteRoute({ calls, byOf }: CallRouteOptions): Route {
     }),
     responses: {
       200: {
-        description: "What became of them",
+        description: "The outcome",
         schema: Type.Object({
           deleted: ids("The ids that were "
             + "deleted."), live: ids("Calls that have not ended and were "

@@ -135,12 +135,12 @@ const StatusSchema = Type.Object({
 }, named("CampaignStatus", "How far a campaign is."));
 const DoneSchema = Type.Object({
   message: Type.String(about("What was done.", "Campaign started successfully.")),
-  success: Type.Literal(true, about("Always true: it was done.")),
+  success: Type.Literal(true, about("Always true.")),
   data: StatusSchema,
 });
 const RefusedSchema = Type.Object({
   message: Type.String(about("Why it was not done.", "Campaign is already in progress.")),
-  success: Type.Optional(Type.Literal(false, about("Always false: it was not done."))),
+  success: Type.Optional(Type.Literal(false, about("Always false."))),
   ...MISSING_RIGHT,
   data: Type.Optional(StatusSchema),
   errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()), about(

@@ -37,74 +37,80 @@ interface AccountConversationOptions {
 const LIST = Type.Object({
   type: Type.Optional(OneOf(
     ["test", "widget", "whatsapp", "api"], about("Only those of this type."))),
-  assistant_id: Type.Optional(Type.Integer(about("Only those with this assistant.", 1))),
+  assistant_id: Type.Optional(Type.Integer(about("Only conversations with this assistant.", 1))),
   customer_phone: Type.Optional(Type.String(about(
-    "Only those with this number: none here has one.", "+4915112345678"))),
+    "Only conversations with this number. Text conversations have none, so nothing matches.",
+    "+4915112345678"))),
   whatsapp_sender_phone: Type.Optional(Type.String(about(
-    "Only those over this number: none here has one.", "+4930123456"))),
+    "Only conversations over this number. Text conversations have none, so nothing matches.",
+    "+4930123456"))),
   external_identifier: Type.Optional(Type.String(about(
-    "Only the one with this customer of yours.", "cust-4711"))),
+    "Only the conversation with this customer of yours.", "cust-4711"))),
   search: SearchField,
   ...dayQuery,
   per_page: Type.Optional(Type.Integer({
     minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT,
     ...about("Rows on a page."),
   })),
-  cursor: Type.Optional(Type.String(about("The `next_cursor` of the page before.", "YzE3"))),
+  cursor: Type.Optional(Type.String(about("The `next_cursor` of the previous page.", "YzE3"))),
 });
 
 const CUSTOMER = Type.String({
   maxLength: 255,
-  ...about("Who they are in your system; one conversation for each.", "cust-4711"),
+  ...about("The customer's id in your system. Each has one conversation.", "cust-4711"),
 });
 const Cursor = (description: string) => Nullable(Type.String(about(description, "YzE3")));
 export const SUMMARY = Type.Object({
-  id: Uuid("The conversation's uuid, which opens it to whoever has it."),
+  id: Uuid("The conversation's uuid. It is a secret: anyone who has it can read and write the "
+    + "conversation."),
   assistant_id: Uuid("The assistant's uuid."),
   assistant_name: Type.String(about("The assistant's name.", "Front desk")),
-  type: Type.String(about("Where it is held: widget, test or api.", "widget")),
+  type: Type.String(about("Where it takes place: widget, test or api.", "widget")),
   variables: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], about(
-    "Values it was begun with; null: none.", { first_name: "Ada" })),
-  message_count: Type.Integer(about("How many messages it has.", 6)),
-  total_cost: Type.Number(about("What it cost, in USD.", 0.03)),
-  ai_enabled: Type.Boolean(about("Whether the AI answers; else messages are only stored.")),
+    "Variables the conversation started with; null if none.", { first_name: "Ada" })),
+  message_count: Type.Integer(about("The number of messages.", 6)),
+  total_cost: Type.Number(about("Its cost, in USD.", 0.03)),
+  ai_enabled: Type.Boolean(about("Whether the AI answers; if not, messages are only stored.")),
   ...DeskFields,
   external_identifier: Type.Optional(Type.String(about(
-    "The customer in your system; only of type api.", "cust-4711"))),
+    "The customer's id in your system; only for type api.", "cust-4711"))),
   page: Nullable(Type.String(about(
-    "The page the visitor was on when it began; null: nobody said.", "https://shop.example/bikes"))),
+    "The page the visitor was on when it started; null if not given.",
+    "https://shop.example/bikes"))),
   visitor_id: Nullable(Type.String(about(
-    "Who it is with at your site, which has signed it; null: nobody has.", "user-42"))),
+    "The visitor's id, signed by your site; null if not signed.", "user-42"))),
   evaluation: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()], about(
-    "What the model filled the assistant's post_call_schema with when the conversation ended last; "
-      + "null where it did not end or nothing was to be evaluated.", { satisfied: true })),
+    "The evaluation made when the conversation last ended, by the fields of post_call_schema; null "
+    + "if it has not ended or none is configured.",
+    { satisfied: true })),
   evaluation_error: Nullable(Type.String(about(
-    "Why the evaluation has no values; null where it has them or is none.",
+    "Why the evaluation failed; null if it did not, or there is none.",
     "The model could not be reached."))),
   satisfaction: SatisfactionField,
   ...PLAIN_TIMES,
-}, named("Conversation", "A conversation as lists show it."));
+}, named("Conversation", "A conversation, as in lists."));
 
 const LISTED = Type.Object({
   ...SUMMARY.properties, last_message: LastMessageField,
-}, named("ListedConversation", "A conversation as the list shows it."));
+}, named("ListedConversation", "A conversation, as in the list."));
 
 const GENERATE = Type.Object({
   assistant_id: Type.Integer(about("The assistant that answers: its `id`.", 1)),
   customer_identifier: CUSTOMER,
   message: Type.String({
-    maxLength: LIMITS.messageCharsMax, ...about("What the customer says.", "When are you open?"),
+    maxLength: LIMITS.messageCharsMax, ...about("The customer's message.", "When are you open?"),
   }),
   variables: Type.Optional(VariablesField),
 });
 const GENERATED = Type.Object({
-  success: Type.Literal(true, about("Always true: it was done.")),
-  conversation_id: Uuid("The conversation it is part of."),
+  success: Type.Literal(true, about("Always true.")),
+  conversation_id: Uuid("The conversation the message belongs to."),
   customer_identifier: CUSTOMER,
-  reply: Type.String(about("What to say to the customer; empty: nothing.", "From 9 to 5.")),
-  function_calls: listOf(FunctionCallSchema, "Functions the model called for it."),
+  reply: Type.String(about("The reply to the customer; empty if there is nothing to say.",
+    "From 9 to 5.")),
+  function_calls: listOf(FunctionCallSchema, "Functions the model called for this reply."),
   ai_disabled: Type.Boolean(about(
-    "True where the AI is switched off: the message was stored, nobody answered.", false)),
+    "True if the AI is switched off: the message was stored and not answered.", false)),
 });
 
 export function accountConversationRoutes(options: AccountConversationOptions): Route[] {
@@ -137,14 +143,14 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
     query: LIST,
     responses: {
       200: {
-        description: "One page, by cursor",
+        description: "A page of conversations",
         schema: Type.Object({
           data: listOf(LISTED, "Newest first."),
           path: Type.String(about(
             "Where the list is, without a query.", "https://talk.example.com/api/user/conversations")),
           per_page: Type.Integer(about("Rows on a page.", 15)),
           next_cursor: Cursor("For the next page; null: this is the last."),
-          prev_cursor: Type.Null(about("Always null: pages go one way.", null)),
+          prev_cursor: Type.Null(about("Always null: pages only go forward.", null)),
         }),
       },
     },
@@ -183,7 +189,7 @@ function summaryRoute({ conversations }: AccountConversationOptions): Route {
     ...OF_OWNER,
     method: "GET",
     path: "/user/conversations/{uuid}",
-    summary: "Read one conversation as the list shows it",
+    summary: "Read a conversation of the account",
     responses: { 200: { description: "The conversation", schema: dataOf(SUMMARY) } },
     handle: async ({ caller, uuid }) =>
       json(200, { data: summaryItem(await conversations.summary(caller.accountId, uuid)) }),
@@ -201,15 +207,15 @@ function toggleRoute(
     ...OF_OWNER,
     summary: enabled ? "Let the AI answer again" : "Stop the AI from answering; messages are kept",
     description: enabled
-      ? "As `hand-back` of the desk, whoever has the conversation."
-      : "As `take-over` of the desk; where a person has it already, nothing changes.",
+      ? "Same as `hand-back`, whoever has the conversation."
+      : "Same as `take-over`. Does nothing if a person already has the conversation.",
     errorShape: "conversation",
     responses: {
       200: {
         description: "The new state",
         schema: Type.Object({
-          status: Type.Literal(true, about("Always true: it was done.")),
-          ai_enabled: Type.Boolean(about("Whether the AI answers now.")),
+          status: Type.Literal(true, about("Always true.")),
+          ai_enabled: Type.Boolean(about("Whether the AI answers.")),
         }),
       },
     },
@@ -228,14 +234,15 @@ function generateRoute(options: AccountConversationOptions): Route {
     path: "/user/ai/generate-reply",
     aliases: ["/ai/generate-reply", "/ai-replies/generate"],
     tag: "Conversations",
-    summary: "Answer a customer of another system",
-    description: "One conversation for each `customer_identifier`: what was said is remembered.",
+    summary: "Generate a reply to a customer of another system",
+    description: "Keeps one conversation per `customer_identifier`, so the assistant remembers "
+      + "what was said.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     errorShape: "success",
     body: GENERATE,
     responses: {
       200: { description: "The reply", schema: GENERATED },
-      400: { description: "The reply failed, or no JSON object" },
+      400: { description: "The reply failed, or the body is not a JSON object" },
       402: { description: "Balance too low" },
       404: { description: "No such assistant" },
       409: { description: "An earlier message is still being answered" },

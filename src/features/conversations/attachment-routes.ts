@@ -46,19 +46,19 @@ export function attachmentRoutes(options: AttachmentRouteOptions): Route[] {
   return [keepRoute(options), deskKeepRoute(options), readRoute(options)];
 }
 
-const SUMMARY = "Leave a file for the next message";
+const SUMMARY = "Upload a file for the next message";
 const KINDS = "An image (PNG, JPEG, GIF, WebP) or PDF as the field `file` of multipart/form-data";
-const GONE = "A file that no message names within a day is gone.";
+const GONE = "A file not attached to a message within a day is deleted.";
 const KEPT = {
   201: {
-    description: "Kept; name it in `attachments` of a message",
+    description: "Stored; pass its id in the `attachments` of a message",
     schema: Type.Object({
-      status: Type.Literal(true, about("Always true: it was kept.")),
+      status: Type.Literal(true, about("Always true.")),
       attachment: AttachmentSchema,
     }),
   },
   404: { description: "No such conversation" },
-  422: { description: "No image and no PDF" },
+  422: { description: "The file is neither an image nor a PDF" },
   413: { description: "The file is too large" },
 };
 
@@ -84,12 +84,12 @@ function keepRoute(options: AttachmentRouteOptions): Route {
     method: "POST",
     path: "/conversations/{uuid}/attachments",
     summary: SUMMARY,
-    description: `${KINDS}, where the assistant's owner allows it. ${GONE}`,
+    description: `${KINDS}, if the assistant allows attachments. ${GONE}`,
     body: Type.Object({}),
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.attachmentBytesMax, admit },
     responses: {
       ...KEPT,
-      403: { description: "The assistant takes no attachments" },
+      403: { description: "The assistant does not accept attachments" },
       429: { description: "Too many requests" },
     },
     handle: async ({ uuid, http }) => keep(attachments, await conversations.get(uuid), http),
@@ -102,7 +102,7 @@ function deskKeepRoute({ attachments, conversations, uploadsDir }: AttachmentRou
     method: "POST",
     path: "/user/conversations/{uuid}/attachments",
     summary: `${SUMMARY}, as a person`,
-    description: `${KINDS}, whatever visitors may send. ${GONE}`,
+    description: `${KINDS}, whether or not visitors may send files. ${GONE}`,
     body: Type.Object({}),
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.attachmentBytesMax },
     responses: KEPT,
@@ -120,12 +120,12 @@ function readRoute({ attachments, conversations }: AttachmentRouteOptions): Rout
     method: "GET",
     path: "/conversations/{uuid}/attachments/{attachment_id}",
     params: { ...OF_VISITOR.params, attachment_id: Uuid("The attachment's `id`.") },
-    summary: "Read a file of a conversation",
+    summary: "Download a file of a conversation",
     notFound: "Attachment not found",
     responses: {
       200: {
-        description: "The file as it was sent; it never runs as a page",
-        schema: Type.String(about("Its bytes.", "%PDF-1.7")), contentType: "application/pdf",
+        description: "The file as it was uploaded; browsers never render it as a page",
+        schema: Type.String(about("The file's bytes.", "%PDF-1.7")), contentType: "application/pdf",
         otherContentType: ["image/png", "image/jpeg", "image/gif", "image/webp"],
       },
       404: { description: "No such conversation or attachment" },

@@ -20,7 +20,7 @@ const Ids = (what: string) => Type.Array(
   about(what, ["9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"]));
 const many = {
   conversation_ids: {
-    ...Ids("Which conversations; those the account has not are passed over."),
+    ...Ids("The conversations, by `id`. Ids that are not in the account are ignored."),
     minItems: 1, maxItems: MANY_MAX,
   },
 };
@@ -37,15 +37,15 @@ function deleteRoute({ bulk, byOf }: BulkRouteOptions): Route {
     method: "DELETE",
     path: "/user/conversations/{uuid}",
     summary: "Delete a conversation",
-    description: "With its messages, files, notes and labels; what it cost stays in the ledger, "
-      + "who deleted it in the audit log.",
+    description: "Also deletes its messages, files, notes and labels. Its cost stays in the "
+      + "ledger, and the audit log records who deleted it.",
     notFound: "Conversation not found",
     params: {
       uuid: Type.String(about("The conversation's id.", "9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f")),
     },
     responses: {
       200: { description: "Deleted", schema: MessageSchema },
-      409: { description: "A reply is being written or a call is held in it" },
+      409: { description: "A reply is being written or a call is in progress" },
     },
     handle: async ({ caller, uuid, http }) => {
       await bulk.remove(caller.accountId, uuid, await byOf(caller, http));
@@ -60,14 +60,16 @@ function bulkDeleteRoute({ bulk, byOf }: BulkRouteOptions): Route {
     method: "POST",
     path: "/user/conversations/bulk-delete",
     summary: `Delete up to ${MANY_MAX} conversations`,
-    description: "Each as if it were deleted alone; those that cannot be just now are named.",
+    description: "Deletes each conversation as `DELETE /user/conversations/{uuid}` does. "
+      + "Conversations that are busy are kept and listed in the response.",
     body: Type.Object(many),
     responses: {
       200: {
-        description: "What became of them",
+        description: "The outcome",
         schema: Type.Object({
           deleted: Ids("The ids that were deleted."),
-          busy: Ids("Those in which a reply is being written or a call is held: they stay."),
+          busy: Ids("Conversations kept because a reply is being written or a call is in "
+            + "progress."),
         }),
       },
     },
@@ -84,17 +86,17 @@ function bulkLabelRoute({ bulk, byOf }: BulkRouteOptions): Route {
     ...common,
     method: "POST",
     path: "/user/conversations/bulk-label",
-    summary: `Give up to ${MANY_MAX} conversations a label, or take it away`,
+    summary: `Give up to ${MANY_MAX} conversations a label, or remove it`,
     body: Type.Object({
       ...many,
       label_id: Type.Integer(about("The label, from `GET /user/labels`.", 3)),
-      remove: Type.Optional(Type.Boolean(about("True: it is taken away.", false))),
+      remove: Type.Optional(Type.Boolean(about("True removes the label.", false))),
     }),
     responses: {
       200: {
-        description: "What has changed",
+        description: "What changed",
         schema: Type.Object({
-          changed: Ids("Those that had it not before, or had it where it is taken away."),
+          changed: Ids("Conversations whose labels changed."),
         }),
       },
     },

@@ -15,7 +15,7 @@ const Moment = (description: string) =>
 const MESSAGE = Type.Object({
   ...HistoryItemSchema.properties,
   usage: Type.Union([UsageSchema, Type.Null()], {
-    description: "What the model counted for this reply; null where it counts nothing",
+    description: "Token usage of this reply; null if the model reports none",
   }),
   created_at: Moment("When it was stored"),
 });
@@ -23,11 +23,11 @@ const MESSAGE = Type.Object({
 const FAILURE = Type.Object({
   turn_id: Type.Integer({ description: "The turn that failed", examples: [17] }),
   failure: Type.Union([Type.String(), Type.Null()], {
-    description: "model_failed, timeout, no_answer or internal_error; null in records from before the classes",
+    description: "model_failed, timeout, no_answer or internal_error; null in older records",
     examples: ["model_failed"],
   }),
   error: Type.String({
-    description: "What went wrong, in full; whoever talks in the conversation sees the class alone",
+    description: "The full error; visitors see only its class",
     examples: ["the model server answered 401: no such key"],
   }),
   failed_at: Moment("When it failed"),
@@ -47,10 +47,10 @@ export function recordRoutes({ conversations }: { conversations: Conversations }
     ...OF_OWNER,
     method: "GET",
     path: "/user/conversations/{uuid}/messages",
-    summary: "A conversation's messages with what they counted, and the replies that failed",
+    summary: "List a conversation's messages with token counts, and the replies that failed",
     responses: {
       200: {
-        description: "Messages oldest first; failures newest first, those not answered since",
+        description: "Messages, oldest first, and failures not answered since, newest first",
         schema: Type.Object({
           data: Type.Array(MESSAGE, { description: "All messages, oldest first" }),
           failures: Type.Array(FAILURE, { description: "Replies that failed, newest first" }),

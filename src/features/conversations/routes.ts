@@ -46,40 +46,45 @@ const PAGE_CHARS_MAX = 500;
 
 const CREATE = Type.Object({
   assistant_id: Type.String(about(
-    "Which assistant: its `uuid`.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
+    "The assistant's `uuid`.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
   type: Type.Optional(OneOf(["widget", "test"], {
-    default: "widget", ...about("Replies of a widget's are paid for, those of a test are free."),
+    default: "widget", ...about("Replies in a widget conversation are billed; those in a test "
+      + "conversation are free."),
   })),
   variables: Type.Optional(VariablesField),
   visitor: Type.Optional(Type.Object({
     id: Type.String({
-      pattern: "\\S", maxLength: VISITOR_CHARS_MAX, ...about("Who it is in your system.", "user-42"),
+      pattern: "\\S", maxLength: VISITOR_CHARS_MAX, ...about("The visitor's id in your system.",
+        "user-42"),
     }),
     hash: Type.Optional(Type.String({
       maxLength: VISITOR_CHARS_MAX,
-      ...about("HMAC-SHA256 of the id under the assistant's secret, in hex.", "9f86d081884c"),
+      ...about("HMAC-SHA256 of the id with the assistant's identity secret, in hex.",
+        "9f86d081884c"),
     })),
     name: Type.Optional(Type.String({
-      maxLength: VISITOR_CHARS_MAX, ...about("Becomes the variable customer_name.", "Ada"),
+      maxLength: VISITOR_CHARS_MAX, ...about("Sets the variable customer_name.", "Ada"),
     })),
     email: Type.Optional(Type.String({
       maxLength: VISITOR_CHARS_MAX,
-      ...about("Becomes the variable customer_email.", "ada@example.com"),
+      ...about("Sets the variable customer_email.", "ada@example.com"),
     })),
-  }, about("A visitor your site has signed: the newest conversation with the assistant is gone on with."))),
+  }, about("A visitor signed by your site. Continues the visitor's newest conversation with the "
+    + "assistant."))),
   page: Type.Optional(Type.String({
     maxLength: PAGE_CHARS_MAX,
-    ...about("The address of the page the visitor is on, for people at the desk.", "https://shop.example/bikes"),
+    ...about("The URL of the page the visitor is on, shown to people who answer.",
+      "https://shop.example/bikes"),
   })),
   anew: Type.Optional(Type.Boolean(about(
-    "Begins a conversation even where the signed visitor has one."))),
+    "Starts a new conversation even if the signed visitor already has one."))),
 });
 export const MESSAGE_FIELD = Type.String({
-  maxLength: LIMITS.messageCharsMax, ...about("What is said.", "When are you open?"),
+  maxLength: LIMITS.messageCharsMax, ...about("The text of the message.", "When are you open?"),
 });
 export const ATTACHMENTS = Type.Array(Type.String({ maxLength: UUID_CHARS }), {
   maxItems: LIMITS.attachmentsOfMessageMax,
-  ...about("Files left before, by their `id`; with them the text may be empty.",
+  ...about("The `id`s of uploaded files; with files, the text may be empty.",
     ["0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"]),
 });
 /** The two request bodies, as documented; the schema that validates accepts both. */
@@ -104,37 +109,39 @@ const SEND = Type.Object({
 }, shownAs(SENDS));
 export const STOP = Type.Object({
   turn_id: Type.Optional(Type.Integer(about(
-    "The reply that is meant: one that comes after it goes on. Left out: whichever it is.", 12))),
+    "The turn to stop; a later reply is not affected. Defaults to the current reply.", 12))),
 });
 const AFTER = Type.Object({
   after: Type.Optional(POSITION),
 });
 
-const OK = Type.Literal(true, about("Always true: it was done."));
+const OK = Type.Literal(true, about("Always true."));
 export const CREATED = Type.Object({
   status: OK,
-  conversation_id: Uuid("The conversation's secret: whoever has it reads and writes."),
-  history: listOf(HistoryItemSchema, "What the assistant says first, if it does."),
+  conversation_id: Uuid("The conversation's uuid. It is a secret: anyone who has it can read and "
+    + "write the conversation."),
+  history: listOf(HistoryItemSchema, "The assistant's first message, if it has one."),
 });
 export const REPLY = Type.Object({
   status: OK,
   message: Type.String(about("The assistant's reply.", "We are open from 9 to 5.")),
-  function_calls: listOf(FunctionCallSchema, "Functions the model called for it."),
+  function_calls: listOf(FunctionCallSchema, "Functions the model called for this reply."),
   ai_disabled: Type.Optional(Type.Boolean(about(
-    "True where a person has the conversation: the message was stored, the AI is silent."))),
+    "True if a person has the conversation: the message was stored and the AI stays silent."))),
   stopped: Type.Optional(Type.Boolean(about(
-    "True where the reply was stopped: the text is what had been shown."))),
+    "True if the reply was stopped; the text is what had been shown by then."))),
   truncated: TruncatedSchema,
-}, named("Reply", "The assistant's reply to a message."));
+}, named("Reply", "The reply to a message."));
 const HISTORY = Type.Object({
   status: OK,
   history: listOf(HistoryItemSchema, "All messages, oldest first."),
   variables: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], about(
-    "Values it was begun with; null: none.", { first_name: "Ada" })),
+    "Variables the conversation started with; null if none.", { first_name: "Ada" })),
   external_identifier: Type.Optional(Type.String(about(
-    "Who it is with in your system; only where it was begun through generate-reply.", "cust-4711"))),
+    "The customer's id in your system; only if it was started by generate-reply.", "cust-4711"))),
   desk: DeskState,
-  desk_holder: Nullable(AuthorSchema, about("The person who answers; null: none, or none named.")),
+  desk_holder: Nullable(AuthorSchema, about("The person who answers; null if nobody, or nobody in "
+    + "particular.")),
 });
 const EVENTS = {
   description: "Server-sent events",
@@ -142,7 +149,7 @@ const EVENTS = {
   contentType: "text/event-stream",
 };
 const NOT_FOUND = { description: "No such conversation" };
-export const BUSY = { description: "Too many requests, streams or messages at a time" };
+export const BUSY = { description: "Too many requests, open streams or concurrent messages" };
 
 export const wantsEvents = (http: HttpRequest): boolean =>
   accepts(http.headers.accept, "text/event-stream");
@@ -157,14 +164,15 @@ function createRoute(options: ConversationRouteOptions): Route {
     method: "POST",
     path: "/conversations",
     tag: "Conversations",
-    summary: "Start a conversation with an assistant",
+    summary: "Start a conversation",
     errorShape: "conversation",
     body: CREATE,
     bodyBytesMax: LIMITS.bodyBytesMax,
     responses: {
       200: { description: "The conversation and its first message", schema: CREATED },
-      400: { description: "Balance too low, or no JSON object" },
-      403: { description: "This page's origin may not use the assistant, or the visitor is not signed" },
+      400: { description: "The balance is too low, or the body is not a JSON object" },
+      403: { description: "This page's origin may not use the assistant, or the visitor's "
+        + "signature is missing or wrong" },
       404: { description: "No such assistant" },
       429: BUSY,
     },
@@ -198,18 +206,19 @@ function sendRoute(options: ConversationRouteOptions): Route {
     method: "POST",
     path: "/conversations/{uuid}/messages",
     summary: "Send a message",
-    description: "Answered with the whole reply as JSON, or with `Accept: text/event-stream` as it "
-      + "is written. A client that goes does not stop the reply.",
+    description: "Returns the whole reply as JSON, or streams it with `Accept: text/event-stream`. "
+      + "The reply is finished even if the client disconnects.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY, "Last-Event-ID": LAST_EVENT_ID },
     body: SEND,
     // An AI SDK chat sends all its messages each time; only the last is used.
     bodyBytesMax: LIMITS.bodyBytesMax,
     responses: {
       200: { description: "The reply", schema: REPLY, stream: EVENT_STREAM },
-      400: { description: "Balance too low, the reply failed, or no JSON object" },
+      400: { description: "The balance is too low, the reply failed, or the body is not a JSON "
+        + "object" },
       404: NOT_FOUND,
       409: { description: "An earlier message is still being answered" },
-      429: { description: "Too many messages, or the assistant's daily cap is reached" },
+      429: { description: "Too many messages, or the assistant has reached its daily cap" },
     },
     handle: async ({ uuid, body, http }) => {
       const key = readIdempotencyKey(http.headers["idempotency-key"]);
@@ -281,7 +290,8 @@ function readRoute({ conversations }: ConversationRouteOptions): Route {
     method: "GET",
     path: "/conversations/{uuid}",
     summary: "Read a conversation",
-    responses: { 200: { description: "The history", schema: HISTORY }, 404: NOT_FOUND },
+    responses: { 200: { description: "The conversation with its messages",
+      schema: HISTORY }, 404: NOT_FOUND },
     handle: async ({ uuid }) => {
       const { conversation, messages } = await conversations.history(uuid);
       const { variables } = conversation;
@@ -306,7 +316,8 @@ function liveRoutes({ conversations, access, streams }: ConversationRouteOptions
       method: "GET",
       path: "/conversations/{uuid}/stream",
       summary: "Watch a conversation",
-      description: "Messages and replies as they are written; resumes without gap or repeat.",
+      description: "Streams messages and replies as they are written. Resumes without gaps or "
+        + "repeats.",
       headers: { "Last-Event-ID": LAST_EVENT_ID },
       query: AFTER,
       responses: { 200: EVENTS, 404: NOT_FOUND, 429: BUSY },
@@ -321,7 +332,7 @@ function liveRoutes({ conversations, access, streams }: ConversationRouteOptions
       method: "POST",
       path: "/conversations/{uuid}/stop",
       summary: "Stop the reply being written",
-      description: "What was shown is kept, and paid for if there was any.",
+      description: "Keeps the text shown so far, and bills it if there is any.",
       body: STOP,
       responses: {
         200: {

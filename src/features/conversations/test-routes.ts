@@ -39,9 +39,9 @@ function beginRoute({ conversations, assistants }: TestRouteOptions): Route {
     method: "POST",
     path: "/user/assistant/{id}/tests",
     tag: "Assistants",
-    summary: "Begin a test conversation with settings that are not saved",
-    description: "`settings` are judged as a change of the assistant and stored nowhere: they are "
-      + "sent again with each message. A conversation of type test, whose replies are free.",
+    summary: "Start a test conversation with unsaved settings",
+    description: "Validates `settings` as a change of the assistant and stores nothing: send them "
+      + "again with each message. Creates a conversation of type test, whose replies are free.",
     errorShape: "message",
     notFound: "Assistant not found",
     params: { id: IdOf("assistant", "GET /user/assistants/get") },
@@ -66,10 +66,11 @@ function sendRoute({ conversations, assistants, access, streams }: TestRouteOpti
     method: "POST",
     path: "/user/conversations/{uuid}/test-messages",
     tag: "Assistants",
-    summary: "Send a message to settings that are not saved",
-    description: "In a conversation of type test of the account; as any message, answered whole or, "
-      + "with `Accept: text/event-stream`, as it is written. The same Idempotency-Key is the same "
-      + "message, whatever the settings: one that failed is answered by those of the new try.",
+    summary: "Send a test message with unsaved settings",
+    description: "Works in the account's conversations of type test. Returns the whole reply as "
+      + "JSON, or streams it with `Accept: text/event-stream`. A repeated Idempotency-Key is the "
+      + "same message whatever the settings; retrying a failed message uses the settings of the "
+      + "retry.",
     params: { uuid: Uuid("The conversation's `conversation_id`.") },
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     errorShape: "message",
@@ -78,7 +79,7 @@ function sendRoute({ conversations, assistants, access, streams }: TestRouteOpti
     bodyBytesMax: LIMITS.bodyBytesMax,
     responses: {
       200: { description: "The reply", schema: REPLY, stream: EVENT_STREAM },
-      400: { description: "The reply failed, or no JSON object" },
+      400: { description: "The reply failed, or the body is not a JSON object" },
       409: { description: "An earlier message is still being answered" },
       429: BUSY,
     },

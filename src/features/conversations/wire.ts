@@ -22,7 +22,7 @@ export const OF_OWNER = {
 } as const;
 
 export const TruncatedSchema = Type.Optional(Type.Boolean({
-  description: "Present and true where the reply ended at its bound instead of by itself",
+  description: "Present and true if the reply was cut off at its length limit",
   examples: [true],
 }));
 
@@ -30,25 +30,25 @@ export const AttachmentSchema = Type.Object({
   id: Type.String(about(
     "Its name in `GET /conversations/{uuid}/attachments/{attachment_id}`.",
     "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
-  name: Type.String(about("What it was called.", "bill.pdf")),
-  type: Type.String(about("Its kind, by its first bytes.", "application/pdf")),
-  bytes: Type.Integer(about("How large it is.", 48213)),
-}, named("Attachment", "A file of a message."));
+  name: Type.String(about("The file name.", "bill.pdf")),
+  type: Type.String(about("Its media type, detected from its first bytes.", "application/pdf")),
+  bytes: Type.Integer(about("Its size in bytes.", 48213)),
+}, named("Attachment", "A file attached to a message."));
 
 export const HistoryItemSchema = Type.Object({
   role: OneOf(["assistant", "user", "operator"], about(
-    "Who said it: the assistant, the visitor, or a person of the account (operator).")),
+    "Who wrote it: the assistant, the visitor, or a member of the account (operator).")),
   content: Type.String(about("The text.", "Hello, how can I help?")),
   author: Type.Optional(AuthorSchema),
   function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
-    "Functions the model called for it; left out where it called none."))),
+    "Functions the model called for this message; absent if none."))),
   attachments: Type.Optional(Type.Array(AttachmentSchema, about(
-    "Files of the message; left out where it has none."))),
+    "Files attached to the message; absent if none."))),
   stopped: Type.Optional(Type.Boolean(about(
-    "True where the reply was stopped: the text is what had been shown."))),
+    "True if the reply was stopped; the text is what had been shown by then."))),
   truncated: TruncatedSchema,
   rating: Type.Optional(OneOf(["up", "down"], about(
-    "What the visitor thought of the reply; left out: nothing was said.", "up"))),
+    "The visitor's rating of the reply; absent if not rated.", "up"))),
 }, named("HistoryItem", "One message of a conversation."));
 
 /** Values of other types are stored as text. */
@@ -59,8 +59,10 @@ const SEARCH_CHARS_MAX = 200;
 
 export const SearchField = Type.Optional(Type.String({
   maxLength: SEARCH_CHARS_MAX,
-  ...about("Only those with these words, or beginnings of them, in one message, or with this text "
-    + "in a variable or their identifier; of messages the newest that have them.", "refund"),
+  ...about("Only conversations with these words (or words that start so) in one message, or this "
+    + "text in a variable or the customer identifier. Of the messages that match, only the newest "
+    + "are considered.",
+    "refund"),
 }));
 
 /** Blank text does not filter. */
@@ -73,8 +75,8 @@ const count = (description: string, example: number) =>
   Type.Integer({ description, examples: [example] });
 
 export const UsageSchema = Type.Object({
-  input_tokens: count("Tokens the model read", 812),
-  output_tokens: count("Tokens the model wrote", 64),
+  input_tokens: count("Input tokens", 812),
+  output_tokens: count("Output tokens", 64),
 });
 
 export const usageItem = ({ inputTokens, outputTokens }: ModelUsage) =>
@@ -117,9 +119,9 @@ export const STORED_BODY = { status: true, message: "", function_calls: [], ai_d
 
 export const SatisfactionField = Nullable(Type.Object({
   score: Type.Integer(about("From 1 (bad) to 5 (very good).", 5)),
-  comment: Nullable(Type.String(about("In the visitor's own words; null: none.", "Quick."))),
-  created_at: Type.String(about("When it was said, in UTC.", "2026-03-02 09:45:00")),
-}), about("What the visitor said of it in the end; null: nothing."));
+  comment: Nullable(Type.String(about("The visitor's comment; null if none.", "Quick."))),
+  created_at: Type.String(about("When it was given, in UTC.", "2026-03-02 09:45:00")),
+}), about("The visitor's rating of the conversation; null if not rated."));
 
 const satisfactionItem = ({ score, comment, at }: Satisfaction) =>
   ({ score, comment, created_at: plainSeconds(at) });
@@ -128,7 +130,7 @@ export const LastMessageField = Nullable(Type.Object({
   role: Type.String(about("Who wrote it: user, assistant or operator.", "user")),
   content: Type.String(about("The text.", "Is anybody there?")),
   created_at: PlainMoment("When it was stored, in UTC."),
-}), about("What was written last; null: nothing."));
+}), about("The last message; null if none."));
 
 export const lastItem = (last: LastMessage | null) =>
   last && { role: last.role, content: last.content, created_at: plainSeconds(last.at) };

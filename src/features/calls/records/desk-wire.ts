@@ -12,7 +12,7 @@ export const CallAuthorSchema = Type.Object({
 const DESK = {
   desk: OneOf(["assistant", "waiting", "person"], about(
     "Who has the call: the assistant, or a person with a microphone. Calls never wait.", "person")),
-  desk_holder: Nullable(CallAuthorSchema, about("The person who has it; null: none.")),
+  desk_holder: Nullable(CallAuthorSchema, about("The person who has it; null if nobody.")),
   desk_reason: Nullable(Type.String(about(
     "Why it changed hands last: taken_over, handed_back, lost (the person was disconnected for too "
     + "long) or ended; null if only the assistant ever had it.",

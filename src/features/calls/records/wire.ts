@@ -99,7 +99,7 @@ export const EntrySchema = Type.Object({
   end_ms: Type.Integer(about("When it ended.", 1900)),
   interrupted: Type.Boolean(about("Whether the caller interrupted it.", false)),
   function_calls: Type.Optional(Type.Array(FunctionCallSchema, about(
-    "Functions the model called for it; left out where it called none."))),
+    "Functions the model called for this message; absent if none."))),
   transfer: Type.Optional(Type.Integer(about(
     "The `id` of the warm transfer whose leg this was said on, by the assistant or the colleague; "
     + "absent for what the assistant and the caller say.",

@@ -36,13 +36,13 @@ const LABELS_MAX = 20;
 const Text = (max: number, description: string, example: string) =>
   Type.String({ maxLength: max, ...about(description, example) });
 const FIELDS = {
-  phone: Text(ADDRESS_CHARS_MAX, "A telephone number, as they write it.", "+49 30 1234"),
-  email: Text(ADDRESS_CHARS_MAX, "A mail address.", "bo@example.com"),
+  phone: Text(ADDRESS_CHARS_MAX, "A telephone number, as the visitor wrote it.", "+49 30 1234"),
+  email: Text(ADDRESS_CHARS_MAX, "An e-mail address.", "bo@example.com"),
   wish: Text(WISH_CHARS_MAX, "What it is about.", "My order has not come."),
-  time: Text(NAME_CHARS_MAX, "When they like to be reached.", "after 5 pm"),
+  time: Text(NAME_CHARS_MAX, "When the visitor wants to be reached.", "after 5 pm"),
 };
 const Name = Type.String({
-  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("Who they are.", "Bo"),
+  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The visitor's name.", "Bo"),
 });
 const WISH = Type.Object({
   name: Name, ...Type.Partial(Type.Object(FIELDS)).properties,
@@ -53,7 +53,7 @@ export const CallbackSchema = Type.Object({
   id: Type.Integer(about("The callback's number.", 3)),
   name: Name,
   phone: orNull("phone"), email: orNull("email"), wish: orNull("wish"), time: orNull("time"),
-  created_at: Moment("When it was asked for, in UTC."),
+  created_at: Moment("When it was requested, in UTC."),
   done_at: Nullable(Moment("When it was done, in UTC."), about("Null: it is open.")),
 }, named("Callback", "How a visitor wants to be reached."));
 
@@ -64,7 +64,7 @@ export const LabelsSchema = listOf(Type.Object({
 }, named("ConversationLabel", "A label of the account.")), "By name.");
 
 const NOT_FOUND = { description: "No such conversation" };
-const DONE = Type.Object({ status: Type.Literal(true, about("Always true: it was noted.")) });
+const DONE = Type.Object({ status: Type.Literal(true, about("Always true.")) });
 
 const said = (text: string | undefined): string | null => {
   const trimmed = text?.trim() ?? "";
@@ -84,18 +84,19 @@ function requestRoute(options: CallbackRouteOptions): Route {
     ...OF_VISITOR,
     method: "POST",
     path: "/conversations/{uuid}/callback",
-    summary: "Say how to be called or written to, where the assistant allows it",
-    description: "One of phone and email is needed. Sent again, it takes the place of the first.",
+    summary: "Request a callback, if the assistant allows it",
+    description: "Requires `phone` or `email`. A new request replaces the earlier one.",
     body: WISH,
     responses: {
       201: {
-        description: "It is in the inbox",
+        description: "The callback is in the inbox",
         schema: Type.Object({
-          status: Type.Literal(true, about("Always true: it was stored.")),
+          status: Type.Literal(true, about("Always true.")),
           callback: CallbackSchema,
         }),
       },
-      403: { description: "The assistant does not allow it, or this page's origin may not" },
+      403: { description: "The assistant does not allow it, or this page's origin may not use the "
+        + "assistant" },
       404: NOT_FOUND,
       429: { description: "Too many requests" },
     },
@@ -134,7 +135,7 @@ function accountCallbackRoutes(
       ...OF_OWNER,
       method: "GET",
       path: "/user/conversations/{uuid}/callbacks",
-      summary: "How a visitor wants to be reached",
+      summary: "List the callbacks a visitor asked for",
       responses: {
         200: { description: "Callbacks", schema: dataOf(listOf(CallbackSchema, "Newest first.")) },
         404: NOT_FOUND,
@@ -148,9 +149,9 @@ function accountCallbackRoutes(
       ...OF_OWNER,
       method: "POST",
       path: "/user/conversations/{uuid}/callback/done",
-      summary: "Note that the visitor was reached",
+      summary: "Mark the callback as done",
       responses: {
-        200: { description: "It is done", schema: dataOf(CallbackSchema) },
+        200: { description: "The callback is done", schema: dataOf(CallbackSchema) },
         404: { description: "No such conversation, or no open callback" },
       },
       handle: async ({ caller, uuid }) => {
@@ -164,9 +165,9 @@ function accountCallbackRoutes(
 
 function readRoutes({ reading, conversations, access, authorOf }: CallbackRouteOptions): Route[] {
   const common = {
-    method: "POST", summary: "Say that everything written so far was read",
-    description: "Both sides see it as `conversation_read`. A visitor's is kept where a person has "
-      + "written since the one before.",
+    method: "POST", summary: "Mark the conversation as read",
+    description: "Both sides receive a `conversation_read` event. A visitor's is stored only if a "
+      + "person has written since the last one.",
   } as const;
   return [
     publicRoute({
@@ -174,8 +175,8 @@ function readRoutes({ reading, conversations, access, authorOf }: CallbackRouteO
       ...common,
       path: "/conversations/{uuid}/read",
       responses: {
-        200: { description: "It was noted", schema: DONE }, 404: NOT_FOUND,
-        429: { description: "Too often" },
+        200: { description: "Marked as read", schema: DONE }, 404: NOT_FOUND,
+        429: { description: "Too many requests" },
       },
       handle: async ({ uuid }) => {
         const { accountId } = await conversations.get(uuid);
@@ -188,7 +189,7 @@ function readRoutes({ reading, conversations, access, authorOf }: CallbackRouteO
       ...OF_OWNER,
       ...common,
       path: "/user/conversations/{uuid}/read",
-      responses: { 200: { description: "It was noted", schema: DONE }, 404: NOT_FOUND },
+      responses: { 200: { description: "Marked as read", schema: DONE }, 404: NOT_FOUND },
       handle: async ({ caller, uuid }) => {
         const { accountId } = caller;
         await reading.read({ accountId, uuid, author: await authorOf(caller) });
@@ -204,7 +205,7 @@ function labelRoutes({ inbox, conversations }: CallbackRouteOptions): Route[] {
     ...OF_OWNER,
     path,
     method: "GET",
-    summary: "A conversation's labels",
+    summary: "List a conversation's labels",
     responses: { 200: { description: "Labels", schema: dataOf(LabelsSchema) }, 404: NOT_FOUND },
     handle: async ({ caller, uuid }) => {
       const { id } = await conversations.summary(caller.accountId, uuid);
@@ -214,13 +215,14 @@ function labelRoutes({ inbox, conversations }: CallbackRouteOptions): Route[] {
     ...OF_OWNER,
     path,
     method: "PUT",
-    summary: "Set a conversation's labels, all of them",
+    summary: "Replace a conversation's labels",
     body: Type.Object({
       label_ids: Type.Array(Type.Integer(), {
-        maxItems: LABELS_MAX, ...about("Labels of the account; none left: empty.", [1]),
+        maxItems: LABELS_MAX, ...about("The `id`s of all its labels; an empty list removes them.",
+          [1]),
       }),
     }),
-    responses: { 200: { description: "It has these", schema: DONE }, 404: NOT_FOUND },
+    responses: { 200: { description: "The labels were set", schema: DONE }, 404: NOT_FOUND },
     handle: async ({ caller, uuid, body }) => {
       await inbox.label(caller.accountId, uuid, body.label_ids);
       return json(200, { status: true });

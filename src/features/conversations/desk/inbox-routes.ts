@@ -31,39 +31,45 @@ const SHORTCUT_CHARS_MAX = 40;
 const ASKED = Type.Object({
   queue: Type.Optional(OneOf(QUEUES, {
     default: "waiting",
-    ...about("waiting: for a person. mine: those you have. all: every open conversation."),
+    ...about("waiting: conversations that wait for a person. mine: conversations you have. all: "
+      + "every open conversation."),
   })),
   search: SearchField,
-  label_id: Type.Optional(Type.Integer(about("Only those with this label.", 1))),
-  assistant_id: Type.Optional(Type.Integer(about("Only those with this assistant: its `id`.", 1))),
-  callback: Type.Optional(Type.Boolean(about("True: only those with an open callback."))),
-  unread: Type.Optional(Type.Boolean(about("True: only those with what you have not read."))),
+  label_id: Type.Optional(Type.Integer(about("Only conversations with this label.", 1))),
+  assistant_id: Type.Optional(Type.Integer(about("Only conversations with the assistant of this "
+    + "`id`.",
+    1))),
+  callback: Type.Optional(Type.Boolean(about("True: only conversations with an open callback."))),
+  unread: Type.Optional(Type.Boolean(about("True: only conversations with messages you have not "
+    + "read."))),
   per_page: Type.Optional(Type.Integer({
     minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT, ...about("Rows on a page."),
   })),
-  cursor: Type.Optional(Type.String(about("The `next_cursor` of the page before.", "MTc3Mi4xMg"))),
+  cursor: Type.Optional(Type.String(about("The `next_cursor` of the previous page.",
+    "MTc3Mi4xMg"))),
 });
 const Count = (description: string) => Type.Integer(about(description, 2));
 const ROW = Type.Object({
   ...SUMMARY.properties,
-  since: PlainMoment("Since when it waits or a person has it; else of its last message, in UTC."),
+  since: PlainMoment("When it began to wait or a person took it, otherwise the time of its last "
+    + "message, in UTC."),
   last_message: LastMessageField,
-  unread: Type.Boolean(about("Whether somebody else has written since you read it.")),
+  unread: Type.Boolean(about("Whether somebody else has written since you last read it.")),
   visitor_read_at: Nullable(Moment("Until when the visitor has read, in UTC."), about(
-    "Null: nobody knows.")),
+    "When the visitor last read the conversation, in UTC; null if not known.")),
   labels: LabelsSchema,
-  callback: Nullable(CallbackSchema, about("The one that is open; null: none is.")),
-}, named("InboxConversation", "A conversation as the inbox shows it."));
+  callback: Nullable(CallbackSchema, about("The open callback; null if none.")),
+}, named("InboxConversation", "A conversation, as in the inbox."));
 const NOTE = Type.Object({
   id: Type.Integer(about("The note's number.", 1)),
   author: Nullable(AuthorSchema, about("Who wrote it; null: the assistant.")),
-  text: Type.String(about("The note; visitors never read it.", "Wants a refund.")),
+  text: Type.String(about("The note; visitors never see it.", "Wants a refund.")),
   created_at: Moment("When it was written, in UTC."),
-}, named("Note", "What the account notes about a conversation."));
+}, named("Note", "A note on a conversation."));
 const CANNED_FIELDS = {
   shortcut: Type.String({
     pattern: "^\\S+$", maxLength: SHORTCUT_CHARS_MAX,
-    ...about("What it is found by, without spaces.", "hours"),
+    ...about("The shortcut it is found by, without spaces.", "hours"),
   }),
   text: Type.String({
     pattern: "\\S", maxLength: LIMITS.messageCharsMax,
@@ -73,7 +79,7 @@ const CANNED_FIELDS = {
 };
 const CANNED = Type.Object({
   id: Type.Integer(about("The canned reply's number.", 1)), ...CANNED_FIELDS, ...TIMES,
-}, named("CannedReply", "An answer people have ready."));
+}, named("CannedReply", "A canned reply."));
 
 const noteItem = ({ id, author, text, createdAt }: Note) =>
   ({ id, author, text, created_at: isoMicros(createdAt) });
@@ -108,18 +114,18 @@ function listRoute({ inbox, authorOf }: InboxRouteOptions): Route {
     method: "GET",
     path: "/user/inbox",
     tag: "Conversations",
-    summary: "What waits for a person, what you have, and all that is open",
+    summary: "List the inbox: conversations that wait, that are yours, or that are open",
     errorShape: "message",
     query: ASKED,
     responses: {
       200: {
-        description: "One page of the queue, oldest first, and how many stand in each",
+        description: "A page of the queue, oldest first, and the size of each queue",
         schema: Type.Object({
           data: listOf(ROW, "Oldest first."),
           counts: Type.Object({
             waiting: Count("Conversations that wait for a person."),
             mine: Count("Conversations you have."), all: Count("Conversations that are open."),
-          }, about("How many stand in each queue.")),
+          }, about("How many conversations are in each queue.")),
           me: AuthorSchema,
           next_cursor: Nullable(Type.String(about(
             "For the next page; null: this is the last.", "MTc3Mi4xMg"))),
@@ -156,7 +162,7 @@ function noteRoutes({ inbox, conversations, authorOf }: InboxRouteOptions): Rout
     keyRoute({
       ...common,
       method: "GET",
-      summary: "What people and the assistant noted about a conversation",
+      summary: "List the notes on a conversation",
       responses: { 200: { description: "Notes", schema: dataOf(listOf(NOTE, "Oldest first.")) } },
       handle: async ({ caller, uuid }) => {
         const { id } = await conversations.summary(caller.accountId, uuid);
@@ -166,7 +172,7 @@ function noteRoutes({ inbox, conversations, authorOf }: InboxRouteOptions): Rout
     keyRoute({
       ...common,
       method: "POST",
-      summary: "Note something about a conversation; visitors never read it",
+      summary: "Add a note to a conversation; visitors never see it",
       body: Type.Object({
         text: Type.String({
           pattern: "\\S", maxLength: LIMITS.noteCharsMax, ...about("The note.", "Wants a refund."),
@@ -194,7 +200,7 @@ function cannedRoutes({ inbox }: InboxRouteOptions): Route[] {
       ...common,
       method: "GET",
       path: "/user/canned-replies",
-      summary: "The answers people have ready",
+      summary: "List canned replies",
       responses: {
         200: { description: "All of them", schema: dataOf(listOf(CANNED, "By shortcut.")) },
       },
@@ -205,9 +211,9 @@ function cannedRoutes({ inbox }: InboxRouteOptions): Route[] {
       ...common,
       method: "POST",
       path: "/user/canned-replies",
-      summary: "Keep an answer ready",
+      summary: "Create a canned reply",
       body,
-      responses: { 201: { description: "It is kept", schema: savedOf(CANNED) } },
+      responses: { 201: { description: "The canned reply was created", schema: savedOf(CANNED) } },
       handle: async ({ caller, body: given }) => json(201, {
         message: "Canned reply created successfully",
         data: cannedItem(await inbox.saveCannedReply(caller.accountId, null, given)),
@@ -218,7 +224,8 @@ function cannedRoutes({ inbox }: InboxRouteOptions): Route[] {
       method: "PUT",
       summary: "Change a canned reply",
       body,
-      responses: { 200: { description: "It is changed", schema: savedOf(CANNED) }, 404: NONE },
+      responses: { 200: { description: "The canned reply was changed",
+        schema: savedOf(CANNED) }, 404: NONE },
       handle: async ({ caller, id, body: given }) => json(200, {
         message: "Canned reply updated successfully",
         data: cannedItem(await inbox.saveCannedReply(caller.accountId, id, given)),

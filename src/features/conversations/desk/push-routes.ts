@@ -15,22 +15,23 @@ interface PushRouteOptions {
 }
 
 const Endpoint = Type.String({
-  ...about("As the browser gives it: where messages for it are taken.",
+  ...about("The push service's URL for this browser, as the browser gives it.",
     "https://push.example.com/send/q8Zr1x0V5mB2nK7c"),
   pattern: "^https?://[!-~]+$", maxLength: 1000,
 });
 /** An uncompressed P-256 point, and a secret of 16 bytes. */
 const Keys = Type.Object({
   p256dh: Type.String({
-    ...about("The browser's public key, as it gives it.",
+    ...about("The browser's public key, as the browser gives it.",
       "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"),
     pattern: "^B[A-Za-z0-9_-]{86}=?$",
   }),
   auth: Type.String({
-    ...about("The browser's secret, as it gives it.", "BTBZMqHH6r4Tts7J_aSIgg"),
+    ...about("The browser's authentication secret, as the browser gives it.",
+      "BTBZMqHH6r4Tts7J_aSIgg"),
     pattern: "^[A-Za-z0-9_-]{22}(?:==)?$",
   }),
-}, about("With what messages for the browser are encrypted."));
+}, about("The keys that encrypt messages to the browser."));
 
 export function pushRoutes({ push, authorOf }: PushRouteOptions): Route[] {
   const common = { tag: "Conversations", errorShape: "message" } as const;
@@ -40,13 +41,13 @@ export function pushRoutes({ push, authorOf }: PushRouteOptions): Route[] {
       ...common,
       method: "GET",
       path: "/user/push",
-      summary: "The key with which a browser subscribes to notifications",
-      description: "To be given to `PushManager.subscribe` as `applicationServerKey`.",
+      summary: "Get the public key for push notifications",
+      description: "Pass it to `PushManager.subscribe` as `applicationServerKey`.",
       responses: {
         200: {
           description: "It",
           schema: Type.Object({
-            public_key: Type.String(about("The same as long as the server's secret is.",
+            public_key: Type.String(about("Stays the same as long as the server's secret does.",
               "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8")),
           }),
         },
@@ -57,10 +58,11 @@ export function pushRoutes({ push, authorOf }: PushRouteOptions): Route[] {
       ...common,
       method: "POST",
       path,
-      summary: "Notify this browser when somebody waits for a person",
-      description: "With what `PushSubscription.toJSON` says. Again is no error.",
+      summary: "Subscribe this browser to notifications of waiting visitors",
+      description: "Send the output of `PushSubscription.toJSON`. Subscribing again is not an "
+        + "error.",
       body: Type.Object({ endpoint: Endpoint, keys: Keys }),
-      responses: { 201: { description: "It is notified from now on", schema: MessageSchema } },
+      responses: { 201: { description: "The browser is subscribed", schema: MessageSchema } },
       handle: async ({ caller, body: { endpoint, keys } }) => {
         if (!parseHttpUrl(endpoint)) throw fieldFault("endpoint", "The endpoint is no address.");
         const { id: person } = await authorOf(caller);
@@ -75,9 +77,9 @@ export function pushRoutes({ push, authorOf }: PushRouteOptions): Route[] {
       ...common,
       method: "DELETE",
       path,
-      summary: "Notify this browser no more",
+      summary: "Unsubscribe this browser from notifications",
       body: Type.Object({ endpoint: Endpoint }),
-      responses: { 200: { description: "It is not notified", schema: MessageSchema } },
+      responses: { 200: { description: "The browser is not subscribed", schema: MessageSchema } },
       handle: async ({ caller: { accountId }, body: { endpoint } }) => {
         await push.unsubscribe({ accountId, endpoint });
         return json(200, { message: "This browser is not notified" });

@@ -36,30 +36,30 @@ interface DeskRouteOptions {
   findAuthor(accountId: number, id: string): Promise<Author | null>;
 }
 
-const HELD = { description: "Somebody else has it" };
+const HELD = { description: "Somebody else has the conversation" };
 const NOT_FOUND = { description: "No such conversation" };
 
 const REASON = Type.Object({
   reason: Type.Optional(Type.String({
     maxLength: LIMITS.noteCharsMax,
-    ...about("For whoever comes, as a note; visitors do not read it.", "Wants a refund."),
+    ...about("A note for the person who answers; visitors do not see it.", "Wants a refund."),
   })),
 });
 const WRITE = Type.Object({
   message: Type.Optional(Type.String({
     maxLength: LIMITS.messageCharsMax,
-    ...about("What is said; required, but where files are sent.", "Hello, this is Ana."),
+    ...about("The text of the message; required unless files are attached.", "Hello, this is Ana."),
   })),
   attachments: Type.Optional(ATTACHMENTS),
 });
 const OperatorMessage = Type.Object({
-  role: Type.Literal("operator", about("Always operator: a person of the account.")),
+  role: Type.Literal("operator", about("Always operator: a member of the account.")),
   content: Type.String(about("The text.", "Hello, this is Ana.")),
   author: AuthorSchema,
   attachments: Type.Optional(Type.Array(AttachmentSchema, about(
-    "Files of the message; left out where it has none."))),
+    "Files attached to the message; absent if none."))),
   created_at: Moment("When it was stored, in UTC."),
-}, named("OperatorMessage", "A message a person of the account wrote."));
+}, named("OperatorMessage", "A message from a member of the account."));
 
 const messageItem = ({ content, author, attachments, createdAt }: Message) => ({
   role: "operator", content, author, ...attachments.length > 0 ? { attachments } : {},
@@ -70,8 +70,8 @@ export function deskRoutes(options: DeskRouteOptions): Route[] {
   const { handover } = options;
   return [
     moveRoute(options, {
-      action: "take-over", summary: "Take a conversation over: the assistant is silent",
-      description: "A reply being written is stopped as by its stop button.",
+      action: "take-over", summary: "Take over a conversation; the assistant stays silent",
+      description: "A reply that is being written is stopped, as with the stop button.",
       move: (place) => handover.takeOver(place),
     }),
     moveRoute(options, {
@@ -98,7 +98,8 @@ function moveRoute({ authorOf }: DeskRouteOptions, { action, summary, descriptio
     summary,
     ...(description === undefined ? {} : { description }),
     responses: {
-      200: { description: "Who has it now", schema: DeskSchema }, 404: NOT_FOUND, 409: HELD,
+      200: { description: "Who has the conversation",
+        schema: DeskSchema }, 404: NOT_FOUND, 409: HELD,
     },
     handle: async ({ caller, uuid }) => json(200, deskItem(await move(
       { accountId: caller.accountId, uuid, author: await authorOf(caller) }))),
@@ -112,10 +113,11 @@ function askRoute(
     ...OF_OWNER,
     method: "POST",
     path: "/user/conversations/{uuid}/request-human",
-    summary: "Ask for a person to answer",
-    description: "The assistant goes on answering until one comes.",
+    summary: "Request a person",
+    description: "The assistant keeps answering until a person takes over.",
     body: REASON,
-    responses: { 200: { description: "Who has it now", schema: DeskSchema }, 404: NOT_FOUND },
+    responses: { 200: { description: "Who has the conversation",
+      schema: DeskSchema }, 404: NOT_FOUND },
     handle: async ({ caller, uuid, body }) => {
       const by = { role: "operator", ...await authorOf(caller) } as const;
       const { assistantId } = await conversations.get(uuid);
@@ -137,15 +139,15 @@ function writeRoute(options: DeskRouteOptions): Route {
     ...OF_OWNER,
     method: "POST",
     path: "/user/conversations/{uuid}/messages",
-    summary: "Answer as a person",
-    description: "Free. Whoever writes has the conversation: it is taken over where nobody has it.",
+    summary: "Send a message as a person",
+    description: "Free. Takes the conversation over if nobody has it.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: WRITE,
     responses: {
       201: {
         description: "The message", schema: Type.Object({ message: OperatorMessage }),
       },
-      400: { description: "The conversation is full, or no JSON object" },
+      400: { description: "The conversation is full, or the body is not a JSON object" },
       404: NOT_FOUND,
       409: HELD,
     },
@@ -171,11 +173,11 @@ function endRoute({ handover, authorOf }: DeskRouteOptions): Route {
     method: "POST",
     path: "/user/conversations/{uuid}/end",
     summary: "End a conversation",
-    description: "It opens again with the next message, which the assistant answers.",
+    description: "The next message reopens it, and the assistant answers.",
     responses: {
       200: {
-        description: "It has ended",
-        schema: Type.Object({ desk: DeskState }, about("Who answers if it goes on.")),
+        description: "The conversation has ended",
+        schema: Type.Object({ desk: DeskState }, about("Who answers if it is reopened.")),
       },
       404: NOT_FOUND,
     },
@@ -191,11 +193,13 @@ function assignRoute({ handover, authorOf, findAuthor }: DeskRouteOptions): Rout
     ...OF_OWNER,
     method: "POST",
     path: "/user/conversations/{uuid}/assign",
-    summary: "Give a conversation to a person, whoever has it",
+    summary: "Assign a conversation to a person, whoever has it",
     body: Type.Object({
-      to: Type.String({ maxLength: 64, ...about("Who gets it: the `id` of an author.", "key:3") }),
+      to: Type.String({ maxLength: 64, ...about("The author `id` of the person to assign it to.",
+        "key:3") }),
     }),
-    responses: { 200: { description: "Who has it now", schema: DeskSchema }, 404: NOT_FOUND },
+    responses: { 200: { description: "Who has the conversation",
+      schema: DeskSchema }, 404: NOT_FOUND },
     handle: async ({ caller, uuid, body }) => {
       const to = await findAuthor(caller.accountId, body.to);
       if (!to) throw fieldFault("to", "The selected to is invalid.");
@@ -206,15 +210,16 @@ function assignRoute({ handover, authorOf, findAuthor }: DeskRouteOptions): Rout
 }
 
 const TYPING = Type.Object({
-  typing: Type.Boolean(about("Whether somebody types now, or does no more.")),
+  typing: Type.Boolean(about("True while typing; false when done.")),
 });
-const NOTED = Type.Object({ status: Type.Literal(true, about("Always true: it was shown.")) });
+const NOTED = Type.Object({ status: Type.Literal(true, about("Always true.")) });
 
 /** Each side shows the other that it is typing: sent to watchers, not stored. */
 function typingRoutes({ handover, conversations, access, authorOf }: DeskRouteOptions): Route[] {
-  const summary = "Show that you type, or do no more";
-  const description = "Shown as `typing_started` and `typing_ended` to whoever watches the "
-    + "conversation, and kept nowhere. Say it again while it goes on: readers forget it.";
+  const summary = "Show or clear the typing indicator";
+  const description = "Sends `typing_started` or `typing_ended` to everyone watching the "
+    + "conversation; nothing is stored. Repeat it while typing goes on, because the indicator "
+    + "times out.";
   return [
     keyRoute({
       ...OF_OWNER,
@@ -223,7 +228,7 @@ function typingRoutes({ handover, conversations, access, authorOf }: DeskRouteOp
       summary,
       description,
       body: TYPING,
-      responses: { 200: { description: "It was shown", schema: NOTED }, 404: NOT_FOUND },
+      responses: { 200: { description: "The indicator was sent", schema: NOTED }, 404: NOT_FOUND },
       handle: async ({ caller, uuid, body }) => {
         const author = await authorOf(caller);
         await handover.typing({ accountId: caller.accountId, uuid, author }, body.typing);
@@ -238,8 +243,8 @@ function typingRoutes({ handover, conversations, access, authorOf }: DeskRouteOp
       description,
       body: TYPING,
       responses: {
-        200: { description: "It was shown", schema: NOTED }, 404: NOT_FOUND,
-        429: { description: "Too often" },
+        200: { description: "The indicator was sent", schema: NOTED }, 404: NOT_FOUND,
+        429: { description: "Too many requests" },
       },
       handle: async ({ uuid, body }) => {
         const { accountId } = await conversations.get(uuid);
@@ -257,16 +262,17 @@ function visitorAskRoute(options: DeskRouteOptions): Route {
     ...OF_VISITOR,
     method: "POST",
     path: "/conversations/{uuid}/request-human",
-    summary: "Ask for a person, where the assistant allows it",
+    summary: "Request a person, if the assistant allows it",
     responses: {
       200: {
-        description: "Who has it now",
+        description: "Who has the conversation",
         schema: Type.Object({
-          status: Type.Literal(true, about("Always true: it was done.")), desk: DeskState,
+          status: Type.Literal(true, about("Always true.")), desk: DeskState,
           away: AwaySchema,
         }),
       },
-      403: { description: "The assistant does not allow it, or this page's origin may not" },
+      403: { description: "The assistant does not allow it, or this page's origin may not use the "
+        + "assistant" },
       404: NOT_FOUND,
       429: { description: "Too many requests" },
     },

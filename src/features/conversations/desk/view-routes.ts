@@ -17,7 +17,7 @@ interface DeskViewRouteOptions {
   authorOf(caller: Caller): Promise<Author>;
 }
 
-const Avatar = Nullable(AvatarImage, about("A small picture as a data URL; null: none."));
+const Avatar = Nullable(AvatarImage, about("The picture as a data URL; null if none."));
 const Own = Type.Object({ avatar: Avatar });
 
 export function deskViewRoutes(
@@ -29,19 +29,19 @@ export function deskViewRoutes(
       ...OF_VISITOR,
       method: "GET",
       path: "/conversations/{uuid}/desk",
-      summary: "Who answers, and the place in line of whoever waits for a person",
+      summary: "Get who answers, and a waiting visitor's place in the queue",
       responses: {
         200: {
           description: "As it is now",
           schema: Type.Object({
-            status: Type.Literal(true, about("Always true: there is such a conversation.")),
+            status: Type.Literal(true, about("Always true.")),
             desk: DeskState,
             place: Nullable(Type.Integer(about(
-              "From 1, of those who wait; null: this one does not.", 2))),
+              "Place in the queue, from 1; null if this conversation is not waiting.", 2))),
             holder: Nullable(Type.Object({
               id: Type.String(about("Who it is.", "user:5")),
-              name: Type.String(about("What they are called.", "Ana")), avatar: Avatar,
-            }), about("The person who answers; null: none, or none named.")),
+              name: Type.String(about("Their name.", "Ana")), avatar: Avatar,
+            }), about("The person who answers; null if nobody, or nobody in particular.")),
           }),
         },
         404: { description: "No such conversation" },
@@ -55,7 +55,7 @@ export function deskViewRoutes(
     keyRoute({
       ...own,
       method: "GET",
-      summary: "The picture visitors see of you",
+      summary: "Get your picture, as visitors see it",
       responses: { 200: { description: "It", schema: Own } },
       handle: async ({ caller }) => {
         const { id } = await authorOf(caller);
@@ -65,9 +65,9 @@ export function deskViewRoutes(
     keyRoute({
       ...own,
       method: "PUT",
-      summary: "Set the picture visitors see of you; null: your initials",
+      summary: "Set the picture visitors see of you; null shows your initials",
       body: Type.Object({ avatar: Type.Optional(Avatar) }),
-      responses: { 200: { description: "It is set", schema: Own } },
+      responses: { 200: { description: "The picture was set", schema: Own } },
       handle: async ({ caller, body: { avatar = null } }) => {
         const { id: person } = await authorOf(caller);
         await deskView.setAvatar({ accountId: caller.accountId, person, image: avatar });

@@ -15,15 +15,15 @@ interface IdentityRouteOptions {
 }
 
 const STATE = {
-  is_set: Type.Boolean(about("Whether there is a secret, so that visitors can be signed.")),
+  is_set: Type.Boolean(about("Whether there is a secret to sign visitors with.")),
   changed_at: Nullable(Type.String(about(
-    "Since when it is this one, in UTC; for a day the one before is taken as well.",
+    "When this secret was created, in UTC. The previous one stays valid for one day after.",
     "2026-03-02T09:30:00.000000Z"))),
 };
 const Secret = Type.Object({
   ...STATE,
-  secret: Type.String(about("The key of the HMAC; shown this once.", "6f0c1c9d")),
-}, named("IdentitySecret", "What a site signs its visitors' ids with."));
+  secret: Type.String(about("The HMAC key, shown only once.", "6f0c1c9d")),
+}, named("IdentitySecret", "The secret a site signs its visitors' ids with."));
 
 const stateItem = ({ number, changedAt }: IdentityState) =>
   ({ is_set: number > 0, changed_at: isoOrNull(changedAt) });
@@ -39,9 +39,10 @@ export function identityRoutes({ identity, getAssistant }: IdentityRouteOptions)
     keyRoute({
       ...common,
       method: "GET",
-      summary: "Whether visitors of an assistant can be signed",
+      summary: "Get whether an assistant has an identity secret",
       responses: {
-        200: { description: "Without the secret", schema: Type.Object(STATE) }, 404: missing,
+        200: { description: "The state, without the secret itself",
+          schema: Type.Object(STATE) }, 404: missing,
       },
       handle: async ({ caller, id }) => {
         const state = await identity.state((await getAssistant(caller.accountId, id)).id);
@@ -51,8 +52,8 @@ export function identityRoutes({ identity, getAssistant }: IdentityRouteOptions)
     keyRoute({
       ...common,
       method: "POST",
-      summary: "Make the secret visitors are signed with, or a new one in its place",
-      description: "For a day signatures of the one before are taken as well.",
+      summary: "Create or replace the secret that signs visitors",
+      description: "Signatures made with the previous secret stay valid for one day.",
       responses: { 201: { description: "The secret", schema: Secret }, 404: missing },
       handle: async ({ caller, id }) => {
         const { accountId } = caller;

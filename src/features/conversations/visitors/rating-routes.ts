@@ -16,23 +16,23 @@ interface RatingRouteOptions {
   access: Access;
 }
 
-const DONE = Type.Object({ status: Type.Literal(true, about("Always true: it was stored.")) });
+const DONE = Type.Object({ status: Type.Literal(true, about("Always true.")) });
 const RESPONSES = {
-  200: { description: "It was stored", schema: DONE },
+  200: { description: "The rating was stored", schema: DONE },
   429: { description: "Too many requests" },
 };
 
 const RATE = Type.Object({
-  turn_id: Type.Integer(about("The turn of the reply that is meant, as its events name it.", 12)),
+  turn_id: Type.Integer(about("The reply's turn id, as its events name it.", 12)),
   rating: Type.Optional(Nullable(OneOf(["up", "down"]), about(
-    "Whether it helped (up) or not (down); null takes back what was said.", "up"))),
+    "up: it helped; down: it did not; null removes the rating.", "up"))),
 });
 const SCORE = Type.Object({
   score: Type.Integer({
     minimum: 1, maximum: SCORE_MAX, ...about("From 1 (bad) to 5 (very good).", 5),
   }),
   comment: Type.Optional(Type.String({
-    maxLength: LIMITS.messageCharsMax, ...about("In the visitor's own words.", "Quick and kind."),
+    maxLength: LIMITS.messageCharsMax, ...about("The visitor's comment.", "Quick and kind."),
   })),
 });
 
@@ -42,7 +42,7 @@ export function ratingRoutes({ ratings, conversations, access }: RatingRouteOpti
       ...OF_VISITOR,
       method: "POST",
       path: "/conversations/{uuid}/ratings",
-      summary: "Say whether a reply helped",
+      summary: "Rate a reply",
       notFound: "Reply not found",
       body: RATE,
       responses: { ...RESPONSES, 404: { description: "No such conversation, or no such reply" } },
@@ -58,8 +58,8 @@ export function ratingRoutes({ ratings, conversations, access }: RatingRouteOpti
       ...OF_VISITOR,
       method: "POST",
       path: "/conversations/{uuid}/satisfaction",
-      summary: "Say how the conversation was",
-      description: "May be said again, which takes the place of what was said before.",
+      summary: "Rate the conversation",
+      description: "A new rating replaces the earlier one.",
       body: SCORE,
       responses: { ...RESPONSES, 404: { description: "No such conversation" } },
       handle: async ({ uuid, body }) => {

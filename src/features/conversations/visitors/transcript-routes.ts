@@ -24,22 +24,23 @@ export function transcriptRoutes(
     ...OF_VISITOR,
     method: "POST",
     path: "/conversations/{uuid}/transcript",
-    summary: "Send the conversation to its visitor by e-mail",
-    description: "Where the assistant's owner allows it and a mail server is set up.",
+    summary: "Send a transcript by e-mail",
+    description: "Available if the assistant allows it and the server can send mail.",
     body: Type.Object({
       email: Type.String({
-        maxLength: EMAIL_CHARS_MAX, ...about("Where it is sent.", "ada@example.com"),
+        maxLength: EMAIL_CHARS_MAX, ...about("The address to send it to.", "ada@example.com"),
       }),
     }),
     responses: {
       202: {
-        description: "The mail server has taken it",
-        schema: Type.Object({ status: Type.Literal(true, about("Always true: it is on its way.")) }),
+        description: "The mail server accepted it",
+        schema: Type.Object({ status: Type.Literal(true, about("Always true.")) }),
       },
-      403: { description: "The assistant sends no transcripts" },
+      403: { description: "The assistant does not offer transcripts, or this server cannot send "
+        + "mail" },
       404: { description: "No such conversation" },
       429: { description: "Too many transcripts" },
-      502: { description: "The mail server did not take it" },
+      502: { description: "The mail server did not accept it" },
     },
     handle: async ({ uuid, body, http }) => {
       const { conversation, messages } = await conversations.history(uuid);

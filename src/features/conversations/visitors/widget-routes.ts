@@ -33,46 +33,49 @@ interface WidgetRouteOptions {
 }
 
 const SETTINGS = Type.Object({
-  status: Type.Literal(true, about("Always true: there is such an assistant.")),
+  status: Type.Literal(true, about("Always true.")),
   name: Type.String(about("The assistant's name.", "Front desk")),
   widget_settings: Type.Object({
     theme: Type.Optional(Type.String(about("Look of the widget.", "modern"))),
     color: Type.Optional(Type.String(about("Its colour.", "#2563eb"))),
-    position: Type.Optional(Type.String(about("Where its button is.", "bottom-right"))),
+    position: Type.Optional(Type.String(about("The position of its button.", "bottom-right"))),
     remember_days: Type.Integer({
-      description: "For how many days the browser keeps the conversation; 0: each tab keeps its own",
+      description: "Days the browser keeps the conversation; 0: each tab keeps its own",
       examples: [7],
     }),
-    ratings: Type.Optional(Type.Boolean(about("Whether replies can be rated; left out: yes."))),
+    ratings: Type.Optional(Type.Boolean(about("Whether visitors can rate replies. Default: "
+      + "true."))),
     avatar: Type.Optional(AvatarImage),
-    transcripts: Type.Optional(Type.Boolean(about("As the owner has set it; left out: no."))),
-    attachments: Type.Optional(Type.Boolean(about("Whether files can be attached; left out: no."))),
+    transcripts: Type.Optional(Type.Boolean(about("As set by the assistant's owner. Default: "
+      + "false."))),
+    attachments: Type.Optional(Type.Boolean(about("Whether visitors can attach files. Default: "
+      + "false."))),
     satisfaction: Type.Optional(Type.Boolean(about(
-      "Whether it is asked how the chat was; left out: yes."))),
+      "Whether visitors are asked to rate the chat. Default: true."))),
     ...WidgetBeginning,
-  }, about("How the widget looks and begins.")),
-  initial_message: Type.String(about("What the assistant says first; empty: nothing.", "Hello!")),
-  calls: Type.Boolean(about("Whether a web call with the assistant is possible.")),
+  }, about("The look and opening of the widget.")),
+  initial_message: Type.String(about("The assistant's first message; empty if none.", "Hello!")),
+  calls: Type.Boolean(about("Whether visitors can make a web call to the assistant.")),
   hears: Type.Boolean({
-    description: "Whether this server understands what is spoken; if not, a page gives it the words: "
-      + "by the browser's own speech recognition, or typed",
+    description: "Whether this server recognises speech. If not, the page must send the words, "
+      + "from the browser's speech recognition or typed.",
     examples: [true],
   }),
   person: Type.Boolean(about("Whether visitors can ask for a person.")),
-  transcripts: Type.Boolean(about("Whether the chat can be sent by e-mail.")),
+  transcripts: Type.Boolean(about("Whether visitors can have the chat sent by e-mail.")),
   away: AwaySchema,
   language: Type.String({ description: "The assistant's language (ISO 639-1)", examples: ["en"] }),
   texts: Type.Record(Type.String(), Type.String(), about(
-    "The widget's words, by name.", { send: "Send" })),
-  texts_language: Type.String(about("The language they are in.", "en")),
+    "The widget's texts, by name.", { send: "Send" })),
+  texts_language: Type.String(about("The language of the texts.", "en")),
 });
 
 const LANGUAGE_CHARS_MAX = 35;
 const Language = (description: string) =>
   Type.Optional(Type.String({ maxLength: LANGUAGE_CHARS_MAX, ...about(description, "pt-BR") }));
 const QUERY = Type.Object({
-  language: Language("The language the page asks for before all others."),
-  page: Language("The page's own, or the browser's; taken where the settings name none."),
+  language: Language("The language the page asks for first."),
+  page: Language("The page's or browser's language, used if the settings name none."),
 });
 
 export function widgetRoutes(options: WidgetRouteOptions): Route[] {
@@ -84,10 +87,10 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
       params: { uuid: Uuid("The assistant's `uuid`.") },
       query: QUERY,
       tag: "Conversations",
-      summary: "Read how an assistant's chat widget looks and begins",
+      summary: "Get the look and opening of an assistant's chat widget",
       errorShape: "conversation",
       notFound: "Assistant not found",
-      responses: { 200: { description: "What the widget shows", schema: SETTINGS } },
+      responses: { 200: { description: "The widget's settings", schema: SETTINGS } },
       handle: async ({ uuid, query, http }) => {
         const assistant = await options.assistants.getByUuid(uuid);
         if (!access.originAllowed(assistant, http)) throw originFault();
@@ -100,11 +103,11 @@ export function widgetRoutes(options: WidgetRouteOptions): Route[] {
       params: { id: IdOf("assistant", "GET /user/assistants/get") },
       body: Type.Object({ settings: DRAFT_SETTINGS, ...QUERY.properties }),
       tag: "Assistants",
-      summary: "Read how the chat widget would look with settings that are not saved",
-      description: "`settings` are judged as a change of the assistant and stored nowhere.",
+      summary: "Preview the chat widget with unsaved settings",
+      description: "Validates `settings` as a change of the assistant. Nothing is stored.",
       errorShape: "message",
       notFound: "Assistant not found",
-      responses: { 200: { description: "What the widget would show", schema: SETTINGS } },
+      responses: { 200: { description: "The widget's settings", schema: SETTINGS } },
       handle: async ({ caller, id, body: { settings, ...query } }) =>
         json(200, shownOf(
           options, await draftOf(assistants, { ...caller, assistantId: id }, settings), query)),
