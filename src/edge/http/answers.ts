@@ -85,17 +85,20 @@ export const EVENT_STREAM = Type.String(named(
   + "object with the same `id` and `type`. A comment line every 15 seconds keeps it open.",
   "id: 43\nevent: reply_end\ndata: {\"id\":\"43\",\"type\":\"reply_end\"}\n\n"));
 export const AFTER = Type.String(about(
-  "Position to continue from, the last `id` seen: what came after it is sent first.", "42"));
+  "The last `id` you received. Events after it are sent first.", "42"));
 export const LAST_EVENT_ID = Type.String(about(
-  "As `after`; sent by browsers on their own when they reconnect.", "42"));
+  "Same as `after`. Browsers send it by themselves when they reconnect.", "42"));
 export const POSITION = Type.String(about(
-  "Where the account's stream is now: `/user/stream?after=` with this misses nothing that is read "
-  + "from here on.", "42"));
+  "The account's current stream position. Pass it to `/user/stream?after=` to miss nothing after "
+  + "this response.",
+  "42"));
 export const IDEMPOTENCY_KEY = Type.String({ maxLength: 255, ...about(
   "A value of your own for this request: sent again with the same one, it runs and costs once, "
   + "and the first outcome is answered with `Idempotency-Replayed: true`.", "order-4711-reply-1") });
 export const TICKET = Type.String(about(
-  "A ticket of `POST /user/stream-tickets`, where no Authorization header can be sent.", "st_9f2c"));
+  "A ticket from `POST /user/stream-tickets`, for clients that cannot send an Authorization "
+  + "header.",
+  "st_9f2c"));
 
 export const FunctionCallSchema = Type.Object({
   name: Type.String(about("Which function the model called.", "check_order")),

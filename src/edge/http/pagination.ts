@@ -14,37 +14,41 @@ export const pageQuery = (perPageDefault = PER_PAGE_DEFAULT) => ({
   per_page: Type.Optional(
     Type.Integer({
       minimum: 1, maximum: LIMITS.pageSizeMax, default: perPageDefault,
-      ...about("Rows on a page."),
+      ...about("Rows per page."),
     }),
   ),
   page: Type.Optional(Type.Integer({
-    minimum: 1, maximum: 1_000_000_000, default: 1, ...about("Which page, counted from 1."),
+    minimum: 1, maximum: 1_000_000_000, default: 1, ...about("The page, counted from 1."),
   })),
 });
 
 const FIRST = "https://talk.example.com/api/user/list?page=1";
 const PageLink = Type.Object({
-  url: Nullable(Type.String(about("Where the page is; null where there is none.", FIRST))),
+  url: Nullable(Type.String(about("URL of the page; null if there is none.", FIRST))),
   label: Type.String(about("The page's number, or the words for previous and next.", "1")),
-  active: Type.Boolean(about("Whether it is the page shown.")),
+  active: Type.Boolean(about("Whether it is the current page.")),
 }, named("PageLink", "A link to another page of a list."));
 
 export const PageSchema = <T extends TSchema>(item: T) =>
   Type.Object({
-    current_page: Type.Integer(about("The page shown, counted from 1.", 1)),
+    current_page: Type.Integer(about("The current page, counted from 1.", 1)),
     data: Type.Array(item, about("The rows of the page.")),
-    first_page_url: Type.String(about("Where the first page is.", FIRST)),
-    from: Nullable(Type.Integer(about("Number of the first row shown; null without rows.", 1))),
-    last_page: Type.Integer(about("How many pages there are, at least 1.", 1)),
-    last_page_url: Type.String(about("Where the last page is.", FIRST)),
-    links: Type.Array(PageLink, about("Previous, the numbered pages around this one, next.")),
-    next_page_url: Nullable(Type.String(about("Null on the last page.", FIRST))),
+    first_page_url: Type.String(about("URL of the first page.", FIRST)),
+    from: Nullable(Type.Integer(about("Number of the first row on this page; null if it is empty.",
+      1))),
+    last_page: Type.Integer(about("The number of pages, at least 1.", 1)),
+    last_page_url: Type.String(about("URL of the last page.", FIRST)),
+    links: Type.Array(PageLink, about("Links to the previous page, the pages around this one, and "
+      + "the next.")),
+    next_page_url: Nullable(Type.String(about("URL of the next page; null on the last.", FIRST))),
     path: Type.String(about(
-      "Where the list is, without a query.", "https://talk.example.com/api/user/list")),
-    per_page: Type.Integer(about("Rows on a page.", 15)),
-    prev_page_url: Nullable(Type.String(about("Null on the first page.", FIRST))),
-    to: Nullable(Type.Integer(about("Number of the last row shown; null without rows.", 1))),
-    total: Type.Integer(about("Rows on all pages.", 1)),
+      "URL of the list, without a query.", "https://talk.example.com/api/user/list")),
+    per_page: Type.Integer(about("Rows per page.", 15)),
+    prev_page_url: Nullable(Type.String(about("URL of the previous page; null on the first.",
+      FIRST))),
+    to: Nullable(Type.Integer(about("Number of the last row on this page; null if it is empty.",
+      1))),
+    total: Type.Integer(about("The total number of rows.", 1)),
   });
 
 const Day = (description: string) => Type.String({
@@ -58,13 +62,13 @@ export const RangeDay = (description: string) =>
 
 /** Query fields of lists that can be narrowed to days, both included. */
 export const dayQuery = {
-  date_from: Type.Optional(Day("Only what came on this day or later, in `timezone`; with a clock time "
-    + "(`2026-03-01T14:00`) from then on.")),
-  date_to: Type.Optional(Day("Only what came on this day or earlier, in `timezone`; with a clock time "
-    + "before then.")),
+  date_from: Type.Optional(Day("Only rows from this day on, in `timezone`. With a time "
+    + "(`2026-03-01T14:00`), from that time on.")),
+  date_to: Type.Optional(Day("Only rows up to and including this day, in `timezone`. With a time, "
+    + "only rows before it.")),
   timezone: Type.Optional(Type.String({
     ...TimeZone("The timezone must be a valid timezone."),
-    ...about("Where the days are counted, as IANA calls it; absent: where the account's are.",
+    ...about("The IANA time zone in which days are counted. Defaults to the account's.",
       "Europe/Berlin"),
   })),
 };

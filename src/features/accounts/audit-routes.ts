@@ -27,40 +27,44 @@ const Text = (description: string, example: string) =>
   Type.Optional(Type.String({ maxLength: TEXT_CHARS_MAX, ...about(description, example) }));
 
 const FILTER = {
-  actor: Text("Only what this one did: `user:5`, `key:3` or `system`.", "user:5"),
-  action: Text("Only this action; with a dot at its end, all that begin with it.", "assistant."),
-  object: Text("Only what was done to the thing with this number or uuid.", "12"),
+  actor: Text("Only actions of this actor: `user:5`, `key:3` or `system`.", "user:5"),
+  action: Text("Only this action. End it with a dot to match a prefix.", "assistant."),
+  object: Text("Only actions on the object with this id or uuid.", "12"),
   ...dayQuery,
 };
 const QUERY = Type.Object({
   ...FILTER,
   format: Type.Optional(OneOf(["json", "csv", "jsonl"], about(
-    "csv and jsonl (one entry a line) answer all that matches, as a file.", "json"))),
+    "csv and jsonl (one entry per line) return all matching entries as a file.", "json"))),
   per_page: Type.Optional(Type.Integer({
-    minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT, ...about("Rows on a page."),
+    minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT, ...about("Rows per page."),
   })),
   before: Type.Optional(Type.Integer({
-    minimum: 1, ...about("Only entries with a lower number: the `next_before` of the page before.", 42),
+    minimum: 1, ...about("Only entries with a lower number: the `next_before` of the previous "
+      + "page.",
+      42),
   })),
 });
 const ENTRY = Type.Object({
-  number: Type.Integer(about("1, 2, 3 … of the account, without holes.", 17)),
+  number: Type.Integer(about("The entry's number in the account: 1, 2, 3 … without gaps.", 17)),
   actor: Type.Object({
-    kind: Type.String(about("user, key or system.", "user")),
-    id: Type.String(about("Who it was.", "user:5")),
-    name: Type.String(about("The name of then.", "Ana")),
+    kind: Type.String(about("The kind of actor: user, key or system.", "user")),
+    id: Type.String(about("The actor's id.", "user:5")),
+    name: Type.String(about("The name at that time.", "Ana")),
   }, about("Who did it.")),
   action: Type.String(about("What was done.", "assistant.update")),
   object: Nullable(Type.Object({
-    type: Type.String(about("What kind of thing it was done to.", "assistant")),
-    id: Nullable(Type.String(about("Which one; null: none in particular.", "12"))),
-  }, about("What it was done to; null: nothing in particular."))),
+    type: Type.String(about("The kind of object.", "assistant")),
+    id: Nullable(Type.String(about("The object's id; null if none in particular.", "12"))),
+  }, about("The object acted on; null if none in particular."))),
   details: Type.Record(Type.String(), Type.Unknown(), about(
-    "Small facts: the names of the `fields` that were given, and of small records what was `before` "
-      + "and what is `after`.", { fields: ["name"], before: { name: "A" }, after: { name: "B" } })),
-  ip: Nullable(Type.String(about("Where the request came from; null: the command line.", "192.0.2.1"))),
+    "Details: the names of the `fields` sent and, for small records, the values `before` and "
+    + "`after`.",
+    { fields: ["name"], before: { name: "A" }, after: { name: "B" } })),
+  ip: Nullable(Type.String(about("The IP address of the request; null for the command line.",
+    "192.0.2.1"))),
   created_at: Moment("When it was done, in UTC."),
-}, named("AuditEntry", "Something that was done in the account."));
+}, named("AuditEntry", "An action in the account."));
 
 const entryItem = (entry: AuditEntry): Static<typeof ENTRY> => ({
   number: entry.number, actor: entry.actor, action: entry.action, object: entry.object,
@@ -86,17 +90,18 @@ function listRoute({ audit }: AuditRouteOptions): Route {
     method: "GET",
     path: "/user/audit",
     tag: "Members",
-    summary: "Who did what",
-    description: "Newest first; without passwords, keys and other secrets.",
+    summary: "List the audit log",
+    description: "Lists who did what, newest first. Never contains passwords, keys or other "
+      + "secrets.",
     errorShape: "message",
     query: QUERY,
     responses: {
       200: {
-        description: "A page, or all of it as a file",
+        description: "A page of entries, or all of them as a file",
         schema: Type.Object({
           data: listOf(ENTRY, "Newest first."),
           next_before: Nullable(Type.Integer(about(
-            "For the next page; null: this is the last.", 17))),
+            "Value for the next page; null on the last page.", 17))),
         }),
         otherContentType: ["text/csv", "application/x-ndjson"],
       },
@@ -171,8 +176,9 @@ function streamRoute({ audit, streams, streamsMax, people }: AuditRouteOptions):
   return sseRoute({
     path: "/user/audit/stream",
     tag: "Members",
-    summary: "Watch who does what",
-    description: "`audit_added` for each entry, under its number; resumes without gap or repeat.",
+    summary: "Stream the audit log",
+    description: "Sends an `audit_added` event per entry, with the entry's number as its id. "
+      + "Resumes without gaps or repeats.",
   }, streams, ({ caller }) => {
     const { accountId } = caller;
     return {

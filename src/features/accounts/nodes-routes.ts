@@ -19,35 +19,36 @@ export interface NodesOptions {
 }
 
 const NodeSchema = Type.Object({
-  id: Type.Integer(about("The node's number, never given again.", 3)),
-  name: Type.String(about("The machine and the process.", "one.internal:812")),
+  id: Type.Integer(about("The node's id, never reused.", 3)),
+  name: Type.String(about("The host and process.", "one.internal:812")),
   url: Nullable(Type.String(), about(
-    "Where this node alone is reached; null: it has no address of its own.",
+    "The URL of this node alone; null if it has no address of its own.",
     "https://node1.example.org")),
-  version: Type.String(about("The program's version there.", "0.1.0")),
+  version: Type.String(about("The version it runs.", "0.1.0")),
   state: OneOf(["live", "draining", "dead"], about(
-    "`draining`: it ends what it has and begins nothing; `dead`: others take up what it had.",
+    "`draining`: finishes its work and accepts no more; `dead`: other nodes take over its work.",
     "live")),
-  is_this: Type.Boolean(about("Whether it is the node that answers.", true)),
+  is_this: Type.Boolean(about("Whether it is the node that answered this request.", true)),
   started_at: Moment("When it started, in UTC."),
-  beat_at: Moment("When it was last heard of, in UTC."),
-  calls: Type.Integer(about("Live calls it has.", 2)),
-  streams: Type.Integer(about("Open streams at it.", 14)),
+  beat_at: Moment("When it last reported, in UTC."),
+  calls: Type.Integer(about("Live calls on it.", 2)),
+  streams: Type.Integer(about("Open streams on it.", 14)),
   owned: Type.Array(Type.Object({
-    what: Type.String(about("What is its own until it is gone.", "webhook endpoints")),
+    what: Type.String(about("Resources it holds as long as it lives.", "webhook endpoints")),
     things: Type.Integer(about("How many.", 3)),
-  }), about("What it has to itself.")),
-  leases: Type.Array(Type.String(), about("What it alone does for all.", ["clock"])),
-}, named("Node", "A process that serves the database."));
+  }), about("Resources it owns.")),
+  leases: Type.Array(Type.String(), about("Duties it carries out for all nodes.", ["clock"])),
+}, named("Node", "A server process on the database."));
 
 const ServerSchema = Type.Object({
-  as_of: Moment("The moment of it, by the database's clock, in UTC."),
-  is_alone: Type.Boolean(about("Whether no other node can serve the database.", false)),
-  nodes: Type.Array(NodeSchema, about("All that live or died lately, the oldest first.")),
+  as_of: Moment("When this was read, by the database's clock, in UTC."),
+  is_alone: Type.Boolean(about("True if no other node can serve the database.", false)),
+  nodes: Type.Array(NodeSchema, about("Nodes that are alive or died recently, oldest first.")),
   waiting: Type.Object({
-    documents: Type.Integer(about("Documents being read, or to be.", 0)),
-    deliveries: Type.Integer(about("Webhooks to be sent, or sent again.", 1)),
-  }, about("What waits for any of them.")),
+    documents: Type.Integer(about("Documents being read or waiting to be.", 0)),
+    deliveries: Type.Integer(about("Webhook deliveries waiting for their first or next attempt.",
+      1)),
+  }, about("Work waiting for any node.")),
 });
 
 const wireNode = (node: NodeAtAGlance, nodeId: number) => ({
@@ -64,9 +65,10 @@ export function nodesRoutes({ nodeId, isAlone, view, countAccounts }: NodesOptio
     method: "GET",
     path: "/user/server",
     tag: "Account",
-    summary: "See the server's nodes",
-    description: "Who serves the database, who drains, what each has under way and what waits. Only "
-      + "where the server has one account; the operator of more reads `/metrics` and `parley doctor`.",
+    summary: "List the server's nodes",
+    description: "Shows which nodes serve the database, which are draining, what each is doing and "
+      + "what is queued. Only on a server with a single account; with more, the operator uses "
+      + "`/metrics` and `parley doctor`.",
     errorShape: "message",
     responses: { 200: { description: "The server as it is now", schema: ServerSchema } },
     handle: async () => {

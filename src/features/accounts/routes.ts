@@ -63,32 +63,32 @@ interface AccountRouteOptions {
 }
 
 const KEY = {
-  id: Type.Integer(about("The key's number, which is also the part of the key before the `|`.", 3)),
+  id: Type.Integer(about("The key's id, which is also the part of the key before the `|`.", 3)),
   name: Type.String({
     maxLength: 255, ...about("What the key is for, in your words.", "Import from the shop"),
   }),
-  created_at: Moment("When the key was made, in UTC."),
+  created_at: Moment("When the key was created, in UTC."),
 };
 const EXPIRES = about(
-  "From when on the key is refused, ISO 8601; null: it is in force until it is revoked.",
+  "When the key expires, ISO 8601; null if it never does.",
   "2027-01-01T00:00:00.000000Z");
 const NewKey = Type.Object({
   name: KEY.name,
   scopes: Type.Optional(
     Type.Array(OneOf(["read", "write"]), {
       minItems: 1, uniqueItems: true,
-      ...about("What the key may do; left out: both.", ["read"]),
+      ...about("The key's scopes. Defaults to both.", ["read"]),
     })),
   expires_at: Type.Optional(Nullable(Type.String(EXPIRES))),
 });
 const Key = Type.Object({
   ...KEY,
   scopes: Type.Array(Type.String(), about(
-    "`read` opens everything that only reads, `write` everything else.", ["read", "write"])),
+    "`read` allows every request that only reads; `write` allows all others.", ["read", "write"])),
   made_by: Nullable(Type.Object({
-    id: Type.String(about("A member or another key.", "user:5")),
-    name: Type.String(about("The name of then.", "Ana")),
-  }, about("Who made it; null: the command line."))),
+    id: Type.String(about("The member or key that created it.", "user:5")),
+    name: Type.String(about("The name at that time.", "Ana")),
+  }, about("Who created it; null if the command line did."))),
   expires_at: Nullable(Type.String(EXPIRES)),
   last_used_at: Nullable(Moment("When it was last used, within a minute; null: never.")),
 });
@@ -116,23 +116,24 @@ const TROUBLE = Type.Object({
     examples: ["balance_too_low"],
   }),
   conversation_id: Type.Union([Type.String(), Type.Null()], {
-    description: "Whose; null where none could be begun",
+    description: "The conversation; null if none could be started",
     examples: ["9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"],
   }),
-  at: Type.String({ description: "When it was", examples: ["2026-05-04T12:30:00.000000Z"] }),
-}, about("The newest time a visitor was not answered; null: it never happened."));
+  at: Type.String({ description: "When it happened", examples: ["2026-05-04T12:30:00.000000Z"] }),
+}, about("The last time a visitor got no answer; null if never."));
 
 const ME = {
   role: Type.String(about(
-    "What the caller may do at most: owner, admin, builder, operator or viewer.", "owner")),
+    "The caller's role: owner, admin, builder, operator or viewer.", "owner")),
   rights: Type.Array(Type.String(), about(
-    "The rights of that role; a key without the scope `write` only reads all the same.", ["view"])),
+    "The rights of that role. A key without the scope `write` can only read, whatever its role.",
+    ["view"])),
   user: Nullable(Type.Object({
     id: Type.Integer(about("The member's number.", 5)),
     name: Type.String(about("The member's name, which visitors see too.", "Ana")),
-    email: Type.String(about("What the member signs in with.", "ana@example.org")),
-    has_password: Type.Boolean(about("Whether there is a password to change.")),
-  }, about("Who is signed in; null: the caller is a key."))),
+    email: Type.String(about("The member's e-mail address, used to sign in.", "ana@example.org")),
+    has_password: Type.Boolean(about("Whether the member has a password.")),
+  }, about("The signed-in member; null if the caller is an API key."))),
 };
 
 async function callerItem({ users }: AccountRouteOptions, { accountId, role, member }: Caller) {
@@ -151,22 +152,22 @@ function meRoute(options: AccountRouteOptions): Route {
     method: "GET",
     path: "/user/me",
     tag: "Account",
-    summary: "The account and its balance",
+    summary: "Get the account and its balance",
     errorShape: "message",
     responses: {
       200: {
         description: "The account",
         schema: Type.Object({
           name: Type.String(about("Whose account it is.", "Ada's Flower Shop")),
-          email: Type.String(about("Where the account's owner is reached.", "ada@example.org")),
+          email: Type.String(about("The owner's e-mail address.", "ada@example.org")),
           total_balance: Type.Number(about(
-            "What is left to spend, in USD, what is reserved for running calls included.", 4.97)),
+            "The balance in USD, including what is reserved for running calls.", 4.97)),
           balance_state: Type.String(about(
-            "ok; low: it lasts three days at most; empty: it is not enough for anything.", "ok")),
+            "ok; low: lasts three days at most; empty: not enough for anything.", "ok")),
           balance_lasts_until: Nullable(Moment(
-            "Until when it lasts at the pace of the last seven days; null: for years.")),
+            "When it runs out at the pace of the last seven days; null if not for years.")),
           time_zone: Nullable(Type.String(about(
-            "Where days begin and end, as IANA calls it; null: nobody has chosen, so in UTC.",
+            "The account's IANA time zone; null if not set, which means UTC.",
             "Europe/Berlin"))),
           trouble: Nullable(TROUBLE),
           ...ME,
@@ -208,7 +209,7 @@ function createKeyRoute({ accounts, byOf }: AccountRouteOptions): Route {
     method: "POST",
     path: "/user/api-keys",
     summary: "Create an API key",
-    description: "Its token is shown only here.",
+    description: "The response is the only place the token is shown.",
     body: NewKey,
     responses: {
       201: {
@@ -218,8 +219,8 @@ function createKeyRoute({ accounts, byOf }: AccountRouteOptions): Route {
           api_key: Type.Object({
             ...KEY,
             token: Type.String(about(
-              "The key itself, shown here and never again.", "3|q8Zr1x0V5mB2nK7c")),
-          }, about("The key that was made.")),
+              "The key itself, shown only once.", "3|q8Zr1x0V5mB2nK7c")),
+          }, about("The new key.")),
         }),
       },
     },
@@ -244,8 +245,9 @@ function listKeysRoute({ accounts }: AccountRouteOptions): Route {
     ...KEYS,
     method: "GET",
     path: "/user/api-keys",
-    summary: "List API keys that are not revoked",
-    description: "A key whose `expires_at` is over opens nothing and stays listed.",
+    summary: "List API keys",
+    description: "Lists keys that are not revoked. An expired key no longer works but stays "
+      + "listed.",
     responses: {
       200: { description: "The keys", schema: Type.Object({ api_keys: listOf(Key, "Every key that is not revoked.") }) },
     },
@@ -269,8 +271,8 @@ function revokeKeyRoute({ accounts, byOf }: AccountRouteOptions): Route {
     ...KEYS,
     method: "DELETE",
     path: "/user/api-keys/{id}",
-    summary: "Revoke an API key at once",
-    description: "Requests with it are refused and its streams end at once.",
+    summary: "Revoke an API key",
+    description: "Takes effect at once: requests with the key are refused and its streams end.",
     params: { id: IdOf("API key", "GET /user/api-keys") },
     notFound: "API key not found.",
     responses: { 200: { description: "Revoked", schema: MessageSchema } },
@@ -288,18 +290,18 @@ function sessionRoute({ sessions, events }: AccountRouteOptions): Route {
     path: "/user/dashboard-sessions",
     scope: "read",
     tag: "API keys",
-    summary: "A token that reads what the key may read, within the dashboard's own rate",
+    summary: "Create a read-only dashboard session from a key",
     errorShape: "message",
     responses: {
       201: {
         description: "The session",
         schema: Type.Object({
           token: Type.String({
-            description: "Bearer token of requests that read; changes need the key itself",
+            description: "Bearer token for requests that read; changes need the key itself",
             examples: ["session.v1.4pQe0l3xVd1zq0aT.0Jx9hQ2b8mUuYw1sE5kR7A.q3Zk"],
           }),
           expires_at: Type.String({
-            description: "When the session ends, if its key does not end it before",
+            description: "When the session ends, unless its key is revoked or expires first",
             examples: ["2026-01-01T12:00:00.000000Z"],
           }),
           position: POSITION,
@@ -348,13 +350,13 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
       path: "/user/stream-tickets",
       scope: "read",
       summary: "Get a ticket for streams",
-      description: "A short-lived one for `?ticket=`, where a browser cannot send a key: on "
-        + "`/user/stream`, `/user/socket`, and the streams and sockets of calls.",
+      description: "Returns a short-lived ticket for `?ticket=`, for browsers that cannot send a "
+        + "key. Valid for `/user/stream`, `/user/socket`, and the streams and sockets of calls.",
       responses: {
         201: {
           description: "The ticket",
           schema: Type.Object({
-            ticket: TICKET, expires_at: Moment("Until when it opens a stream, in UTC."),
+            ticket: TICKET, expires_at: Moment("When the ticket expires, in UTC."),
           }),
         },
       },
@@ -366,8 +368,9 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
     sseRoute({
       tag: "Streams",
       path: "/user/stream",
-      summary: "Watch the account",
-      description: "Everything that happens in it, as it happens; resumes without gap or repeat.",
+      summary: "Stream the account's events",
+      description: "Streams every event in the account as it happens. Resumes without gaps or "
+        + "repeats.",
     }, streams, ({ caller }) => streamOf(options, caller)),
   ];
 }

@@ -8,11 +8,11 @@ import type { Accounts } from "./accounts.ts";
 
 const TIME_ZONE = Nullable({
   ...TimeZone("The time zone must be a valid time zone."),
-  ...about("Where the days of lists, charts and reports begin and end, as IANA calls it; null: "
-    + "nobody has chosen, so in UTC.", "Europe/Berlin"),
+  ...about("The IANA time zone of lists, charts and reports; null if not set, which means UTC.",
+    "Europe/Berlin"),
 });
 const SettingsSchema = Type.Object({ time_zone: TIME_ZONE }, 
-  named("AccountSettings", "The settings of the whole account."));
+  named("AccountSettings", "The account's settings."));
 
 const common = { tag: "Account", errorShape: "message", path: "/user/settings" } as const;
 
@@ -26,15 +26,15 @@ export function settingsRoutes({ accounts }: { accounts: Accounts }): Route[] {
     keyRoute({
       ...common,
       method: "GET",
-      summary: "The settings of the account",
+      summary: "Get the account's settings",
       responses: { 200: { description: "The settings", schema: SettingsSchema } },
       handle: async ({ caller: { accountId } }) => json(200, await settingsOf(accountId)),
     }),
     keyRoute({
       ...common,
       method: "PUT",
-      summary: "Change the settings of the account",
-      description: "What is left out stays as it is.",
+      summary: "Change the account's settings",
+      description: "Fields left out keep their values.",
       body: Type.Object({ time_zone: Type.Optional(TIME_ZONE) }),
       responses: { 200: { description: "The settings", schema: SettingsSchema } },
       handle: async ({ caller: { accountId }, body }) => {

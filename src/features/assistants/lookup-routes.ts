@@ -116,7 +116,7 @@ function lookup<Query extends TObject>(name: string, summary: string, query: Que
     query,
     errorShape: "message" as const,
     responses: {
-      200: { description: "All of them", schema: listOf(item, "All of them.") },
+      200: { description: "The list", schema: listOf(item, "All of them.") },
     },
   };
 }

@@ -72,7 +72,8 @@ function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOption
       method: "GET",
       path: "/user/assistants",
       summary: "List all assistants, without pages",
-      responses: { 200: { description: "All of them", schema: listOf(AssistantSchema, "All of them.") } },
+      responses: { 200: { description: "The list",
+        schema: listOf(AssistantSchema, "All of them.") } },
       handle: async ({ caller }) => {
         const all = await assistants.listAll(caller.accountId);
         return json(200, await Promise.all(
@@ -84,7 +85,8 @@ function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOption
       method: "GET",
       path: "/user/assistants/outbound",
       summary: "List all outbound assistants, active or not",
-      responses: { 200: { description: "All of them", schema: listOf(OutboundSchema, "All of them.") } },
+      responses: { 200: { description: "The list",
+        schema: listOf(OutboundSchema, "All of them.") } },
       handle: async ({ caller }) =>
         json(200, (await assistants.listOutbound(caller.accountId)).map(outboundWire)),
     }),

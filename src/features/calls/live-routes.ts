@@ -133,7 +133,8 @@ function watchRoutes(options: LiveCallOptions): Route[] {
         200: {
           description: "A consistent snapshot of the live calls",
           schema: Type.Object({
-            id: Type.String(about("Where to go on: `/user/stream?after=` with this.", "42")),
+            id: Type.String(about("Stream position. Continue with `/user/stream?after=<position>`.",
+              "42")),
             calls: listOf(LiveCallSchema, "Every call in progress."),
           }),
         },

@@ -50,7 +50,7 @@ const LIST = Type.Object({
   ...dayQuery,
   per_page: Type.Optional(Type.Integer({
     minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT,
-    ...about("Rows on a page."),
+    ...about("Rows per page."),
   })),
   cursor: Type.Optional(Type.String(about("The `next_cursor` of the previous page.", "YzE3"))),
 });
@@ -147,9 +147,10 @@ function listRoute({ conversations }: AccountConversationOptions): Route {
         schema: Type.Object({
           data: listOf(LISTED, "Newest first."),
           path: Type.String(about(
-            "Where the list is, without a query.", "https://talk.example.com/api/user/conversations")),
-          per_page: Type.Integer(about("Rows on a page.", 15)),
-          next_cursor: Cursor("For the next page; null: this is the last."),
+            "URL of the list, without a query.",
+            "https://talk.example.com/api/user/conversations")),
+          per_page: Type.Integer(about("Rows per page.", 15)),
+          next_cursor: Cursor("Value for the next page; null on the last page."),
           prev_cursor: Type.Null(about("Always null: pages only go forward.", null)),
         }),
       },

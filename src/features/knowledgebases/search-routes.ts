@@ -72,7 +72,7 @@ export function searchRoutes({ retrieval }: { retrieval: Pick<Retrieval, "trySea
         + "costs nothing, changes nothing, and counts as a read.",
       scope: "read",
       body: SearchBody,
-      responses: { 200: { description: "What was found", schema: dataOf(SearchSchema) } },
+      responses: { 200: { description: "The result", schema: dataOf(SearchSchema) } },
       handle: async ({ caller, id, body: { query } }) => {
         const tried = await retrieval.trySearch(caller.accountId, id, query);
         if (!tried) throw knowledgebaseNotFound();

@@ -169,7 +169,7 @@ function listRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       method: "GET",
       path: "/user/phone-numbers",
       summary: "List the numbers that can send SMS and have a subscription",
-      responses: { 200: { description: "All of them", schema: listOf(NumberSchema, "All of them.") } },
+      responses: { 200: { description: "The list", schema: listOf(NumberSchema, "All of them.") } },
       handle: async ({ caller }) => json(200, (await numbers.list(caller.accountId))
         .filter((number) => number.smsCapable && CAN_SEND_SMS && hasSubscription(number))
         .map(wireNumber)),

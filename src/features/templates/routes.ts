@@ -30,7 +30,7 @@ const SetSchema = Type.Object({
   knowledgebase_id: Part("The knowledgebase"),
   tool_id: Part("The tool"),
   call_id: Part("The test call"),
-  created_at: Moment("When it was made, in UTC."),
+  created_at: Moment("When it was created, in UTC."),
 }, named("TemplateSet", "What was made from a template."));
 const MadeSchema = Type.Object({
   ...SetSchema.properties,
@@ -93,7 +93,8 @@ export function templateRoutes(templates: Templates): Route[] {
       method: "GET",
       path: "/user/templates",
       summary: "The templates there are",
-      responses: { 200: { description: "All of them", schema: dataOf(listOf(TemplateSchema, "All.")) } },
+      responses: { 200: { description: "The list",
+        schema: dataOf(listOf(TemplateSchema, "All.")) } },
       handle: () => Promise.resolve(json(200, { data: TEMPLATE_NAMES.map(templateItem) })),
     }),
     createRoute(templates),

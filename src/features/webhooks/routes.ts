@@ -136,7 +136,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       method: "GET",
       path: "/user/webhook-endpoints",
       summary: "Endpoints of the account and of its assistants' webhooks",
-      responses: { 200: { description: "All of them", schema: ALL_ENDPOINTS } },
+      responses: { 200: { description: "The list", schema: ALL_ENDPOINTS } },
       handle: async ({ caller }) => json(200, {
         data: (await webhooks.list(caller.accountId))
           .map((endpoint) => wire(endpoint, seesSecrets(caller))),

@@ -18,28 +18,31 @@ const AMOUNT_MAX = 1_000_000;
 const AlertsSchema = Type.Object({
   amounts: Type.Array(Type.Number({ minimum: 0, maximum: AMOUNT_MAX }), {
     maxItems: ALERTS_MAX,
-    ...about("USD; reached or passed on the way down, each is reported once, until the balance was "
-      + "above it again.", [20, 5]),
+    ...about("Amounts in USD. Each alerts once when the balance falls to or below it, until the "
+      + "balance has been above it again.",
+      [20, 5]),
   }),
   emails: Type.Array(Type.String({ pattern: "^[^\\s@<>\"]+@[^\\s@<>\"]+$", maxLength: 254 }), {
     maxItems: ALERTS_MAX,
-    ...about("Who has a mail of it, beside the webhook event `balance_low`.", ["ada@example.org"]),
+    ...about("Addresses that get a mail, in addition to the webhook event `balance_low`.",
+      ["ada@example.org"]),
   }),
-}, named("BalanceAlerts", "When the account is notified that its balance runs low, and who."));
+}, named("BalanceAlerts", "When the account is alerted to a low balance, and who is notified."));
 const BalanceSchema = Type.Object({
   currency: Type.Literal("USD", about("The currency of all amounts.")),
-  balance: Type.Number(about("What is left to spend.", 4.88)),
-  reserved: Type.Number(about("What running turns and calls hold back of it.", 0)),
+  balance: Type.Number(about("The balance.", 4.88)),
+  reserved: Type.Number(about("The part reserved for running replies and calls.", 0)),
   per_day: Type.Number(about(
-    "What a day costs at the pace of the last seven, what the operator took not included.", 1.2)),
+    "Average daily spend over the last seven days, without the operator's own debits.", 1.2)),
   lasts_until: Nullable(Moment(
-    "Until when the balance lasts at that pace; null: nothing is spent, or it lasts for years.")),
+    "When the balance runs out at that pace; null if nothing is spent or it lasts for years.")),
   state: Type.String(about(
-    "ok; low: it lasts three days at most; empty: it is not enough for a message or a call.", "ok")),
+    "ok; low: lasts three days at most; empty: not enough for a message or a call.", "ok")),
   alerts: AlertsSchema,
-  sends_mail: Type.Boolean(about("Whether the server is set up to send mail.")),
+  sends_mail: Type.Boolean(about("Whether the server can send mail.")),
   top_up: Type.String(about(
-    "How money is put in: checkout (a payment page), link (the operator's own), none.", "checkout")),
+    "How to top up: checkout (a payment page), link (the operator's own page) or none.",
+    "checkout")),
 });
 
 interface BalanceRouteOptions {
@@ -66,9 +69,9 @@ function readRoute({ balance, costs, topUps, sendsMail }: BalanceRouteOptions): 
     ...COMMON,
     method: "GET",
     path: "/user/balance",
-    summary: "See how long the balance lasts",
-    description: "What is left, how long it lasts at the pace of the last seven days, who is notified "
-      + "when it runs low, and how money is put in.",
+    summary: "Get the balance and how long it lasts",
+    description: "Returns the balance, how long it lasts at the pace of the last seven days, who "
+      + "is alerted when it runs low, and how to top up.",
     responses: { 200: { description: "The balance", schema: BalanceSchema } },
     handle: async ({ caller: { accountId } }) => {
       await costs.catchUp(accountId);
@@ -93,11 +96,12 @@ function alertsRoute({ balance }: BalanceRouteOptions): Route {
     ...COMMON,
     method: "PUT",
     path: "/user/balance/alerts",
-    summary: "Be told when the balance runs low",
-    description: "Each amount that the balance reaches or passes on the way down is a `balance_low` "
-      + "event, which webhooks receive, and a mail to each address; once, until it was above again.",
+    summary: "Set alerts for a low balance",
+    description: "When the balance falls to or below an amount, Parley sends a `balance_low` event "
+      + "to webhooks and a mail to each address. Each amount alerts once, until the balance has "
+      + "been above it again.",
     body: AlertsSchema,
-    responses: { 200: { description: "As they are now", schema: AlertsSchema } },
+    responses: { 200: { description: "The alerts as saved", schema: AlertsSchema } },
     handle: async ({ caller, body: { amounts, emails } }) => {
       const amountsMicros = amounts.map((amount) => Math.round(amount * MICROS_PER_DOLLAR));
       return json(200, wireAlerts(
@@ -111,23 +115,23 @@ function topUpRoute({ topUps }: BalanceRouteOptions): Route {
     ...COMMON,
     method: "POST",
     path: "/user/top-ups",
-    summary: "Put money in",
-    description: "Answers where to pay: at a payment page for the amount, whose payment is credited "
-      + "as soon as it is reported, or at the operator's own link. 409: ask your operator.",
+    summary: "Top up the balance",
+    description: "Returns where to pay: a payment page for the amount, credited as soon as the "
+      + "payment is confirmed, or the operator's own link. On 409, ask your operator.",
     body: Type.Object({
       amount: Type.Number({
         minimum: TOP_UP_CENTS_MIN / 100, maximum: TOP_UP_CENTS_MAX / 100,
-        ...about("USD, in whole cents. The operator's own link does without it.", 25),
+        ...about("The amount in USD, in whole cents. Not needed for the operator's own link.", 25),
       }),
     }),
     responses: {
       201: {
         description: "Where to pay",
         schema: Type.Object({
-          url: Type.String(about("To be opened in a browser.", "https://pay.example.com/s/1")),
+          url: Type.String(about("The page to open in a browser.", "https://pay.example.com/s/1")),
         }),
       },
-      409: { description: "Nothing is set up to pay with" },
+      409: { description: "No way to pay is configured on this server" },
     },
     handle: async ({ caller, body, baseUrl }) => {
       const backUrl = `${baseUrl.slice(0, -API_ROOT.length)}/#/money`;

@@ -17,37 +17,39 @@ const DAYS_DEFAULT = 30;
 const DAYS_MAX = 366;
 
 const CostsQuery = Type.Object({
-  date_from: Type.Optional(RangeDay("The first day; absent: 30 days with the last.")),
-  date_to: Type.Optional(RangeDay("The last day; absent: today.")),
+  date_from: Type.Optional(RangeDay("The first day. Defaults to 29 days before the last.")),
+  date_to: Type.Optional(RangeDay("The last day. Defaults to today.")),
   timezone: dayQuery.timezone,
   group_by: Type.Optional(OneOf(COST_GROUPS, {
-    default: "assistant", ...about("By what the costs are summed."),
+    default: "assistant", ...about("What to group the costs by."),
   })),
 });
 
 const GroupSchema = Type.Object({
   id: Nullable(Type.String(about(
-    "An assistant's uuid, a campaign's or model's number, a channel's or kind's word, or a day; "
-    + "null: what belongs to none, or the rest.", "9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"))),
+    "An assistant's uuid, a campaign's or model's id, a channel, a kind or a day; null for costs "
+    + "of no group, or for the rest.",
+    "9b2f6c1e-5d0a-4c1b-8f0e-2a7d3c4b5e6f"))),
   name: Nullable(Type.String(about(
-    "What it is called; null where its id says it, or nobody knows any more.", "Front desk"))),
+    "Its name; null if the id says it or the name is no longer known.", "Front desk"))),
   rest: Type.Boolean(about(
-    `Whether it is all groups beyond the dearest ${COST_GROUPS_MAX} as one.`)),
+    `Whether this sums all groups beyond the ${COST_GROUPS_MAX} most expensive.`)),
   total: Type.Number(about("USD in the whole range.", 2.52)),
-  entries: Type.Integer(about("Entries of the ledger it is the sum of.", 252)),
+  entries: Type.Integer(about("The number of ledger entries it sums.", 252)),
   by_day: Type.Array(Type.Number(), about("USD of each day in `days`.", [0.12, 2.4])),
-}, named("CostGroup", "What one assistant, campaign, model, channel, kind or day cost."));
+}, named("CostGroup", "The cost of one assistant, campaign, model, channel, kind or day."));
 const CostsSchema = Type.Object({
   currency: Type.Literal("USD", about("The currency of all amounts.")),
-  timezone: Type.String(about("Where the days are counted.", "UTC")),
+  timezone: Type.String(about("The time zone in which days are counted.", "UTC")),
   date_from: Type.String(about("The first day.", "2026-03-01")),
   date_to: Type.String(about("The last day.", "2026-03-02")),
-  group_by: Type.String(about("By what the costs are summed.", "assistant")),
+  group_by: Type.String(about("What to group the costs by.", "assistant")),
   complete: Type.Boolean(about(
-    "False while older entries are still being counted, as after an update; ask again soon.")),
+    "False while older entries are still being counted, for example after an update; try again "
+    + "soon.")),
   total: Type.Number(about("USD spent in the range.", 2.52)),
   days: Type.Array(Type.String(), about("Every day of the range, oldest first.", ["2026-03-01"])),
-  groups: Type.Array(GroupSchema, about("The dearest first; days in their order.")),
+  groups: Type.Array(GroupSchema, about("Groups, most expensive first; days in order.")),
 });
 
 /** Days of the range, by the zone's calendar; without a range, the last thirty. */
@@ -88,10 +90,10 @@ export function costRoutes({ costs, zoneOf, system }: CostRouteOptions): Route[]
     method: "GET",
     path: "/user/costs",
     tag: "Account",
-    summary: "See what the money went to",
-    description: "What was spent by assistant, campaign, model, channel, kind or day, over any days "
-      + `(at most ${DAYS_MAX}; left out: the last ${DAYS_DEFAULT}). The model is the one the `
-      + "assistant was set to when the cost was counted, within a minute.",
+    summary: "Get costs by group",
+    description: "Returns spend by assistant, campaign, model, channel, kind or day over at most "
+      + `${DAYS_MAX} days (default: the last ${DAYS_DEFAULT}). The model is the one the assistant `
+      + "used when the cost was counted, accurate to a minute.",
     errorShape: "message",
     query: CostsQuery,
     responses: { 200: { description: "The costs", schema: CostsSchema } },

@@ -16,41 +16,43 @@ import type { EntryFilter, Statements } from "./statements.ts";
 const REFERENCE_CHARS_MAX = 255;
 
 const Kind = OneOf(
-  LEDGER_KINDS, about("What was billed or paid in: `credit` is money that came in."));
+  LEDGER_KINDS, about("The kind of entry; `credit` is money paid in."));
 const ListQuery = Type.Object({
   ...pageQuery(),
   kind: Type.Optional(Kind),
   reference: Type.Optional(Type.String({
     maxLength: REFERENCE_CHARS_MAX,
     ...about(
-      "Only entries of this reference; with `*` at its end, all that begin with what is before it.",
+      "Only entries with this reference. End it with `*` to match a prefix.",
       "call:*"),
   })),
   ...dayQuery,
 });
 const EntrySchema = Type.Object({
-  number: Type.Integer(about("The entry's place in the ledger: 1, 2, 3 … without holes.", 17)),
+  number: Type.Integer(about("The entry's number in the ledger: 1, 2, 3 … without gaps.", 17)),
   kind: Kind,
-  reference: Type.String(about("What was billed or paid, unique for ever.", "call:12")),
-  amount: Type.Number(about("USD; negative: money spent.", -0.12)),
-  balance_after: Type.Number(about("The balance with this entry, in USD.", 4.88)),
+  reference: Type.String(about("A unique reference to what was billed or paid.", "call:12")),
+  amount: Type.Number(about("The amount in USD; negative for money spent.", -0.12)),
+  balance_after: Type.Number(about("The balance after this entry, in USD.", 4.88)),
   created_at: Moment("When it was booked, in UTC."),
   hash: Type.String(about(
-    "SHA-256 over the hash before it and this entry's fields: none can be changed unseen.",
+    "SHA-256 over the previous hash and this entry's fields, so that no change goes unnoticed.",
     "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab")),
-}, named("LedgerEntry", "One entry of the account's ledger, which is only ever added to."));
+}, named("LedgerEntry", "An entry of the account's ledger, which is append-only."));
 const VerificationSchema = Type.Object({
   ok: Type.Boolean(about("Whether every hash and the balance are right.")),
-  entries: Type.Integer(about("How many entries were checked.", 17)),
+  entries: Type.Integer(about("The number of entries checked.", 17)),
   balance: Type.Number(about("The account's balance, in USD.", 4.88)),
-  sum: Type.Number(about("The sum of all entries, in USD; the balance where all is well.", 4.88)),
-  reserved: Type.Number(about("What running turns and calls hold back, in USD.", 0)),
+  sum: Type.Number(about("The sum of all entries, in USD; equals the balance if the ledger is "
+    + "valid.",
+    4.88)),
+  reserved: Type.Number(about("The amount reserved for running replies and calls, in USD.", 0)),
   problem: Nullable(Type.Object({
     number: Nullable(Type.Integer(about(
-      "The first entry that is wrong; null: the account as a whole.", 12))),
+      "The first wrong entry; null if it concerns the whole account.", 12))),
     what: Type.String(about(
-      "What is wrong, amounts in millionths of a dollar.", "the hash does not fit")),
-  }, about("What is wrong; null where nothing is."))),
+      "What is wrong, with amounts in millionths of a dollar.", "the hash does not fit")),
+  }, about("The problem found; null if there is none."))),
   verified_at: Moment("When it was checked, in UTC."),
 });
 
@@ -87,8 +89,8 @@ function listRoute(statements: Statements): Route {
     ...COMMON,
     method: "GET",
     path: "/user/ledger",
-    summary: "List the ledger",
-    description: "What came in and what was billed, in pages, newest first.",
+    summary: "List ledger entries",
+    description: "Lists credits and charges in pages, newest first.",
     query: ListQuery,
     responses: { 200: { description: "A page", schema: PageSchema(EntrySchema) } },
     handle: async ({ caller, query, http, baseUrl }) => {
@@ -109,7 +111,7 @@ function verificationRoute(statements: Statements): Route {
     path: "/user/ledger/verification",
     summary: "Verify the ledger",
     description: "Recomputes every hash and the balance from the entries.",
-    responses: { 200: { description: "What was found", schema: VerificationSchema } },
+    responses: { 200: { description: "The result", schema: VerificationSchema } },
     handle: async ({ caller }) => {
       const found = await statements.verify(caller.accountId);
       if (!found) throw new Fault(404, "Account not found.");

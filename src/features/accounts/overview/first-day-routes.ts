@@ -18,18 +18,19 @@ const StepSchema = Type.Object({
   step: OneOf(STEPS, about(
     "assistant: there is one. reply: it answered in text. document: a search found one. call: one "
       + "was answered. website: a visitor was answered in the widget.", "reply")),
-  done: Type.Boolean(about("Whether there is a proof of it.", true)),
-  done_at: Nullable(Moment("When the proof came, in UTC."), about("Null: not done.")),
+  done: Type.Boolean(about("Whether the step is done.", true)),
+  done_at: Nullable(Moment("When the proof came, in UTC."), about("When it was done; null if it is "
+    + "not.")),
   name: Nullable(Type.String(about("What the proof is called; null: not done, or it has no name.",
     "Opening hours"))),
   id: Nullable(Type.String(about("The proof: the assistant's or the call's number, the conversation's "
     + "uuid; null: not done, or nothing one may open.", "12"))),
   uuid: Nullable(Type.String(about("The assistant's uuid; null: the proof is none.",
     "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"))),
-}, named("FirstStep", "One of the first steps."));
+}, named("FirstStep", "One step of the first steps."));
 export const StepsSchema = Type.Object({
-  dismissed: Type.Boolean(about("Whether somebody said that they need not be shown.", false)),
-  steps: listOf(StepSchema, "In the order they are best taken."),
+  dismissed: Type.Boolean(about("Whether somebody has hidden them.", false)),
+  steps: listOf(StepSchema, "The steps, in the recommended order."),
 }, named("FirstSteps", "The first steps of an account."));
 
 export const stepsItem = ({ isDismissed, proofs }: FirstSteps) => ({
@@ -53,13 +54,14 @@ const VIEW_FIELDS = {
   }),
   query: Type.String({
     maxLength: QUERY_CHARS_MAX,
-    ...about("Filters and columns as behind `?` in the page's address.", "status=no-answer"),
+    ...about("Filters and columns, as in the query string of the page's address.",
+      "status=no-answer"),
   }),
 };
 const ViewSchema = Type.Object({
   id: Type.Integer(about("Its number.", 1)), ...VIEW_FIELDS,
   created_at: Moment("When it was saved, in UTC."),
-}, named("SavedView", "A view of a list, kept under a name."));
+}, named("SavedView", "A saved view of a list."));
 
 const viewItem = ({ createdAt, ...view }: SavedView) =>
   ({ ...view, created_at: isoMicros(createdAt) });
@@ -72,8 +74,8 @@ export function firstDayRoutes({ firstSteps, savedViews }: FirstDayOptions): Rou
       ...common,
       method: "GET",
       path: "/user/first-steps",
-      summary: "The first steps of the account, each with its proof",
-      responses: { 200: { description: "All of them", schema: StepsSchema } },
+      summary: "Get the first steps and which are done",
+      responses: { 200: { description: "The list", schema: StepsSchema } },
       handle: async ({ caller }) =>
         json(200, stepsItem(await firstSteps.read(caller.accountId))),
     }),
@@ -81,9 +83,9 @@ export function firstDayRoutes({ firstSteps, savedViews }: FirstDayOptions): Rou
       ...common,
       method: "PUT",
       path: "/user/first-steps",
-      summary: "Put the first steps away, or take them out again",
+      summary: "Hide or show the first steps",
       body: Type.Object({ dismissed: StepsSchema.properties.dismissed }),
-      responses: { 200: { description: "All of them", schema: StepsSchema } },
+      responses: { 200: { description: "The list", schema: StepsSchema } },
       handle: async ({ caller: { accountId }, body }) => {
         await firstSteps.dismiss(accountId, body.dismissed);
         return json(200, stepsItem(await firstSteps.read(accountId)));
@@ -99,8 +101,9 @@ function viewRoutes(savedViews: SavedViews): Route[] {
       ...common,
       method: "GET",
       path: "/user/views",
-      summary: "The saved views of the account's lists",
-      responses: { 200: { description: "All of them", schema: dataOf(listOf(ViewSchema, "By name.")) } },
+      summary: "List saved views",
+      responses: { 200: { description: "The list",
+        schema: dataOf(listOf(ViewSchema, "By name.")) } },
       handle: async ({ caller }) =>
         json(200, { data: (await savedViews.list(caller.accountId)).map(viewItem) }),
     }),
@@ -108,9 +111,9 @@ function viewRoutes(savedViews: SavedViews): Route[] {
       ...common,
       method: "POST",
       path: "/user/views",
-      summary: "Save a view; another of the list with this name is replaced",
+      summary: "Save a view; replaces a view of the same list and name",
       body: Type.Object(VIEW_FIELDS),
-      responses: { 201: { description: "It is saved", schema: savedOf(ViewSchema) } },
+      responses: { 201: { description: "The view was saved", schema: savedOf(ViewSchema) } },
       handle: async ({ caller, body }) => json(201, {
         message: "View saved successfully",
         data: viewItem(await savedViews.save(caller.accountId, body)),

@@ -26,13 +26,14 @@ const RANGE_DAYS_MAX = 366;
 const HOURS_DAYS_MAX = 14;
 
 const Spread = Type.Object({
-  p50: Type.Integer(about("Half were as quick as this or quicker, in milliseconds.", 640)),
-  p95: Type.Integer(about("Nineteen in twenty were as quick as this or quicker.", 1180)),
+  p50: Type.Integer(about("The median, in milliseconds.", 640)),
+  p95: Type.Integer(about("The 95th percentile, in milliseconds.", 1180)),
 }, named("Spread", "How long something took, in milliseconds."));
 const Percentiles = (what: string) =>
-  Type.Union([Spread, Type.Null()], about(`${what}; null where there was none.`));
+  Type.Union([Spread, Type.Null()], about(`${what}; null if there was none.`));
 const day = { date: Type.String(about(
-  "The day in `timezone`, of a week its first; an hour as `2026-03-02T14:00`.", "2026-03-02")) };
+  "The day in `timezone`; a week's first day; or an hour, such as `2026-03-02T14:00`.",
+  "2026-03-02")) };
 const SPEND = {
   messages: Type.Number(about("USD for replies in text.", 0.12)),
   calls: Type.Number(about("USD for calls.", 1.4)),
@@ -40,7 +41,7 @@ const SPEND = {
   other: Type.Number(about("USD for everything else.", 0)),
 };
 const CALL_LATENCY = {
-  turns: Type.Integer(about("How many replies on calls were measured.", 42)),
+  turns: Type.Integer(about("The number of call replies measured.", 42)),
   endpoint_ms: Percentiles("Until the end of the turn was detected"),
   final_transcript_ms: Percentiles("Until the transcript was final"),
   first_token_ms: Percentiles("Until the model's first token"),
@@ -48,41 +49,41 @@ const CALL_LATENCY = {
   heard_ms: Percentiles("Until the caller heard the reply"),
 };
 const REPLY_LATENCY = {
-  replies: Type.Integer(about("How many replies in text were measured.", 120)),
-  reply_ms: Percentiles("From a message to its whole reply"),
+  replies: Type.Integer(about("The number of text replies measured.", 120)),
+  reply_ms: Percentiles("From a message to its complete reply"),
 };
-const byDay = (what: string) => about(`${what}, every day (hour, week: \`by\`) of the range, oldest first.`);
+const byDay = (what: string) => about(`${what}, for every \`by\` unit (day, hour or week) of the range, oldest first.`);
 
 const OverviewSchema = Type.Object({
-  id: Type.Integer(about("Where to go on: `/user/stream?after=` with this.", 42)),
-  as_of: Moment("The moment all figures are of, in UTC."),
+  id: Type.Integer(about("Stream position. Continue with `/user/stream?after=<position>`.", 42)),
+  as_of: Moment("When the figures were taken, in UTC."),
   currency: Type.Literal("USD", about("The currency of all amounts.")),
   first_steps: StepsSchema,
-  balance: Type.Number(about("What is left to spend.", 4.88)),
-  reserved: Type.Number(about("What running turns and calls hold back of it.", 0)),
+  balance: Type.Number(about("The balance.", 4.88)),
+  reserved: Type.Number(about("The part reserved for running replies and calls.", 0)),
   spend: Type.Object({
-    total: Type.Number(about("What was spent in the range.", 2.52)),
+    total: Type.Number(about("Total spent in the range.", 2.52)),
     by_day: Type.Array(Type.Object({ ...day, ...SPEND }), byDay("What was spent")),
   }, about("Money spent.")),
   conversations: Type.Object({
     by_day: Type.Array(Type.Object({
       ...day,
-      conversations: Type.Integer(about("Conversations begun on the day.", 12)),
-      messages: Type.Integer(about("All messages of the conversations begun on the day.", 96)),
+      conversations: Type.Integer(about("Conversations started on the day.", 12)),
+      messages: Type.Integer(about("Messages in the conversations started on the day.", 96)),
     }), byDay("Conversations")),
   }, about("Conversations in text.")),
   calls: Type.Object({
-    live: Type.Integer(about("Calls under way now, whenever they began.", 1)),
+    live: Type.Integer(about("Calls in progress now, whenever they started.", 1)),
     by_day: Type.Array(Type.Object({
       ...day,
-      calls: Type.Integer(about("Calls begun on the day.", 8)),
-      answered: Type.Integer(about("Those of them that were answered.", 6)),
-      minutes: Type.Number(about("How long they lasted together.", 14.5)),
+      calls: Type.Integer(about("Calls started on the day.", 8)),
+      answered: Type.Integer(about("Calls that were answered.", 6)),
+      minutes: Type.Number(about("Their total duration.", 14.5)),
     }), byDay("Calls")),
     by_status: Type.Array(Type.Object({
-      status: Type.String(about("The status calls ended with.", "completed")),
-      calls: Type.Integer(about("How many did.", 6)),
-    }), about("How the calls of the range ended, the commonest first.")),
+      status: Type.String(about("The status the calls ended with.", "completed")),
+      calls: Type.Integer(about("The number of calls.", 6)),
+    }), about("How the calls in the range ended, most common first.")),
   }, about("Calls.")),
   latency: Type.Object({
     ...CALL_LATENCY,
@@ -91,12 +92,12 @@ const OverviewSchema = Type.Object({
       ...REPLY_LATENCY,
       by_day: Type.Array(Type.Object({ ...day, ...REPLY_LATENCY }), byDay("Latency of replies")),
     }, {
-      description: "From a message to its whole reply, in the newest "
-        + `${LATENCY_CONVERSATIONS_MAX} conversations; days are those they began on`,
+      description: "From a message to its complete reply, over the newest "
+        + `${LATENCY_CONVERSATIONS_MAX} conversations, by the day they started`,
     }),
   }, {
-    description: "Milliseconds since the caller stopped speaking, to the nearest rank, in the "
-      + `newest ${LATENCY_CALLS_MAX} answered calls`,
+    description: "Milliseconds since the caller stopped speaking, as nearest-rank percentiles over "
+      + `the newest ${LATENCY_CALLS_MAX} answered calls`,
   }),
 });
 
@@ -179,14 +180,14 @@ const Query = Type.Object({
     ...about("How many days to look back, today included; not used with `date_from`."),
   })),
   date_from: Type.Optional(RangeDay("The first day.")),
-  date_to: Type.Optional(RangeDay("The last day; absent: today.")),
+  date_to: Type.Optional(RangeDay("The last day. Defaults to today.")),
   by: Type.Optional(OneOf(UNITS, {
     default: "day",
-    ...about(`What a point of the charts stands for. Hours of ${HOURS_DAYS_MAX} days at most, days `
-      + `and weeks of ${RANGE_DAYS_MAX}. Weeks begin on Mondays.`),
+    ...about(`The unit of the charts. Hours cover at most ${HOURS_DAYS_MAX} days; days and weeks `
+      + `at most ${RANGE_DAYS_MAX} days. Weeks start on Monday.`),
   })),
   assistant_id: Type.Optional(Type.Integer(about(
-    "Only conversations and calls of this assistant, and what those cost.", 12))),
+    "Only this assistant's conversations and calls, and their cost.", 12))),
   timezone: dayQuery.timezone,
 });
 
@@ -217,12 +218,14 @@ export function overviewRoutes(options: OverviewRouteOptions): Route[] {
     method: "GET",
     path: "/user/overview",
     tag: "Account",
-    summary: "See what happened lately",
-    description: "Balance, spend, conversations, calls and latency of the last days, or of any.",
+    summary: "Get an overview of the account",
+    description: "Returns the balance, and spend, conversations, calls and latency over a range of "
+      + "days.",
     errorShape: "message",
     query: Query,
     responses: {
-      200: { description: "The overview; every day of the range, oldest first", schema: OverviewSchema },
+      200: { description: "The overview, with every day of the range, oldest first",
+        schema: OverviewSchema },
     },
     handle: async ({ caller: { accountId }, query }) => {
       const timeZone = query.timezone ?? await accounts.zoneOf(accountId);

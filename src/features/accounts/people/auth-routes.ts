@@ -54,10 +54,10 @@ export const PASSWORD = Type.String({
 });
 export const NEW_PASSWORD = Type.String({
   minLength: PASSWORD_CHARS_MIN, maxLength: PASSWORD_CHARS_MAX,
-  ...about("The password from now on.", "correct horse battery"),
+  ...about("The new password.", "correct horse battery"),
 });
 const TOKEN = Type.String({
-  maxLength: TOKEN_CHARS_MAX, ...about("What stands at the end of the link.", "q8Zr1x0V5mB2nK7c"),
+  maxLength: TOKEN_CHARS_MAX, ...about("The token at the end of the link.", "q8Zr1x0V5mB2nK7c"),
 });
 export const SIGNED_IN = Type.Object({
   user: Type.Object({
@@ -66,7 +66,7 @@ export const SIGNED_IN = Type.Object({
     email: Type.String(about("The member's address.", "ana@example.org")),
     role: Type.String(about("The member's role.", "operator")),
   }, about("Who is signed in.")),
-  expires_at: Moment("When the session ends by itself, in UTC."),
+  expires_at: Moment("When the session expires, in UTC."),
 }, named("SignedIn", "A session, whose token is in the cookie."));
 
 const COMMON = { tag: "Members", errorShape: "message", ownPages: true } as const;
@@ -132,17 +132,17 @@ function stateRoute(options: AuthRouteOptions): Route {
     ...COMMON,
     method: "GET",
     path: "/auth",
-    summary: "How one signs in here, and whether this browser is signed in",
+    summary: "Get the sign-in options and this browser's session",
     responses: {
       200: {
-        description: "What the page of signing in shows",
+        description: "The sign-in options",
         schema: Type.Object({
-          signed_in: Type.Boolean(about("Whether the browser's cookie is that of a session.")),
+          signed_in: Type.Boolean(about("Whether the browser's cookie belongs to a session.")),
           has_members: Type.Boolean(about(
-            "Whether anybody is a member; else one signs in with an API key.")),
+            "Whether the account has members. If not, sign in with an API key.")),
           oidc: Nullable(Type.Object({
-            name: Type.String(about("What people know the provider by.", "Example")),
-          }, about("The OpenID provider; null: there is none."))),
+            name: Type.String(about("The provider's display name.", "Example")),
+          }, about("The OpenID provider; null if there is none."))),
           position: Nullable(POSITION),
         }),
       },
@@ -166,12 +166,14 @@ function loginRoute(options: AuthRouteOptions): Route {
     method: "POST",
     path: "/auth/login",
     summary: "Sign in with e-mail and password",
-    description: "The session is a cookie that no script reads. What is wrong is not said.",
+    description: "Sets the session as a cookie that scripts cannot read. A failure does not say "
+      + "whether the address or the password is wrong.",
     body: Type.Object({
       email: Type.String({ maxLength: EMAIL_FORM.maxLength, ...about("The address.", "ana@example.org") }),
       password: PASSWORD,
       remember: Type.Optional(Type.Boolean(about(
-        "Whether the session stays when the browser is closed, for 30 days; else 12 hours."))),
+        "True keeps the session for 30 days, also after the browser is closed; otherwise it lasts "
+        + "12 hours."))),
     }),
     responses: {
       200: SIGNED_IN_200,
@@ -192,7 +194,7 @@ function logoutRoute(options: AuthRouteOptions): Route {
     method: "POST",
     path: "/auth/logout",
     summary: "Sign out",
-    description: "The session ends at once, with every stream it has open.",
+    description: "Ends the session and its open streams at once.",
     responses: { 200: { description: "Signed out", schema: MessageSchema } },
     handle: async ({ http }) => {
       await leave(options, http);
@@ -207,24 +209,25 @@ function logoutRoute(options: AuthRouteOptions): Route {
 
 function invitationRoutes(options: AuthRouteOptions): Route[] {
   const { signIn, accounts } = options;
-  const GONE = { description: "The link was used, taken back, or has expired" };
+  const GONE = { description: "The link was used, withdrawn, or has expired" };
   return [
     publicRoute({
       ...COMMON,
       method: "POST",
       path: "/auth/invitation",
-      summary: "What a link invites to",
+      summary: "Read an invitation",
       body: Type.Object({ token: TOKEN }),
       responses: {
         200: {
           description: "The invitation",
           schema: Type.Object({
-            email: Type.String(about("Who is invited.", "ana@example.org")),
-            role: Type.String(about("As what.", "operator")),
-            account: Type.String(about("To which account.", "Ada's Flower Shop")),
-            invited_by: Type.String(about("By whom.", "Ben")),
+            email: Type.String(about("The invited address.", "ana@example.org")),
+            role: Type.String(about("The role.", "operator")),
+            account: Type.String(about("The account's name.", "Ada's Flower Shop")),
+            invited_by: Type.String(about("Who sent the invitation.", "Ben")),
             is_reset: Type.Boolean(about(
-              "Whether it gives a member a new password, and makes no new one.")),
+              "True if the link sets a new password for an existing member instead of creating "
+              + "one.")),
           }),
         },
         404: GONE,
@@ -242,12 +245,12 @@ function invitationRoutes(options: AuthRouteOptions): Route[] {
       ...COMMON,
       method: "POST",
       path: "/auth/join",
-      summary: "Take an invitation up",
-      description: "Works once, and signs in. With a link for a new password, the name stays.",
+      summary: "Accept an invitation",
+      description: "Works once and signs in. A link for a new password does not change the name.",
       body: Type.Object({ token: TOKEN, name: NAME, password: NEW_PASSWORD }),
       responses: {
         200: SIGNED_IN_200, 404: GONE,
-        409: { description: "Somebody is a member under this address" },
+        409: { description: "There already is a member with this address" },
       },
       handle: async ({ body, http }) => {
         const session = await watched(options, http, "invitation", () =>

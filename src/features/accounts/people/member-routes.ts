@@ -23,38 +23,41 @@ interface MemberRouteOptions {
 }
 
 const RoleField = OneOf(ROLES, about(
-  "What one may do: viewers read; operators answer visitors and callers, too; builders change "
-  + "assistants and what belongs to them, too; admins everything but owners; owners everything.",
+  "The role. viewer: read. operator: also answer visitors and callers. builder: also change "
+  + "assistants and what belongs to them. admin: everything except managing owners. owner: "
+  + "everything.",
   "operator"));
 const MEMBER = Type.Object({
   id: Type.Integer(about("The member's number.", 5)),
-  author_id: Type.String(about("The member as an author, and to assign conversations to.", "user:5")),
+  author_id: Type.String(about("The member's author id, also used to assign conversations.",
+    "user:5")),
   name: NAME, email: EMAIL, role: RoleField,
   has_password: Type.Boolean(about("Whether the member signs in with a password.")),
   is_linked: Type.Boolean(about("Whether the member signs in at the OpenID provider.")),
-  is_you: Type.Boolean(about("Whether it is the caller.")),
+  is_you: Type.Boolean(about("Whether it is you.")),
   last_sign_in_at: Nullable(Moment("When the member signed in last, in UTC; null: never.")),
   created_at: Moment("Since when, in UTC."),
 }, named("Member", "A person of the account."));
 const INVITATION = Type.Object({
   id: Type.Integer(about("The invitation's number.", 3)),
   email: EMAIL, role: RoleField,
-  is_reset: Type.Boolean(about("Whether it gives a member a new password, and makes no new one.")),
-  invited_by: Type.String(about("Who made it.", "Ben")),
-  created_at: Moment("When it was made, in UTC."),
-  expires_at: Moment("Until when its link works, in UTC."),
-}, named("Invitation", "A link that makes a member, once."));
+  is_reset: Type.Boolean(about("True if the link sets a new password for an existing member "
+    + "instead of creating one.")),
+  invited_by: Type.String(about("Who created it.", "Ben")),
+  created_at: Moment("When it was created, in UTC."),
+  expires_at: Moment("When its link expires, in UTC."),
+}, named("Invitation", "An invitation: a link that works once."));
 const LINK = Type.String(about(
-  "To be handed to whoever it is for; shown here and never again.",
+  "Give this link to the invited person. Shown only once.",
   "https://talk.example.com/#/join/q8Zr1x0V5mB2nK7c"));
 const SESSION = Type.Object({
   id: Type.Integer(about("The session's number.", 9)),
-  address: Type.String(about("Where it was opened from.", "192.0.2.1")),
-  agent: Type.String(about("With which browser.", "Firefox")),
-  is_this: Type.Boolean(about("Whether the request came with it.")),
+  address: Type.String(about("The IP address it was opened from.", "192.0.2.1")),
+  agent: Type.String(about("The browser it was opened with.", "Firefox")),
+  is_this: Type.Boolean(about("Whether it is the current session.")),
   created_at: Moment("When it was opened, in UTC."),
-  expires_at: Moment("When it ends by itself, in UTC."),
-}, named("UserSession", "A browser in which the caller is signed in."));
+  expires_at: Moment("When it expires, in UTC."),
+}, named("UserSession", "A browser session of the signed-in member."));
 
 const COMMON = { tag: "Members", errorShape: "message" } as const;
 
@@ -92,7 +95,7 @@ function listRoutes({ users }: MemberRouteOptions): Route[] {
       method: "GET",
       path: "/user/members",
       summary: "List members",
-      responses: { 200: { description: "All of them", schema: dataOf(listOf(MEMBER, "All.")) } },
+      responses: { 200: { description: "The list", schema: dataOf(listOf(MEMBER, "All.")) } },
       handle: async ({ caller }) => json(200, {
         data: (await users.list(caller.accountId)).map((user) => memberItem(user, caller)),
       }),
@@ -103,7 +106,8 @@ function listRoutes({ users }: MemberRouteOptions): Route[] {
       path: "/user/invitations",
       summary: "List open invitations",
       responses: {
-        200: { description: "All of them", schema: dataOf(listOf(INVITATION, "All, links aside.")) },
+        200: { description: "The list", schema: dataOf(listOf(INVITATION, "All open invitations, "
+          + "without their links.")) },
       },
       handle: async ({ caller }) => json(200, {
         data: (await users.invitations(caller.accountId)).map(invitationItem),
@@ -112,8 +116,8 @@ function listRoutes({ users }: MemberRouteOptions): Route[] {
   ];
 }
 
-const FORBIDDEN = { description: "It takes an owner, or a right the caller's role has not" };
-const LAST = { description: "It is the last owner" };
+const FORBIDDEN = { description: "Only an owner may do this, or the caller's role lacks a right" };
+const LAST = { description: "The member is the last owner" };
 
 function changeRoutes(options: MemberRouteOptions): Route[] {
   const { users, origins, byOf } = options;
@@ -126,7 +130,7 @@ function changeRoutes(options: MemberRouteOptions): Route[] {
       ...one,
       method: "PATCH",
       summary: "Change a member's role or name",
-      description: "Applies to the member's next request. The last owner stays one.",
+      description: "Takes effect with the member's next request. The last owner cannot be demoted.",
       body: Type.Object({ role: Type.Optional(RoleField), name: Type.Optional(NAME) }),
       responses: {
         200: { description: "The member", schema: savedOf(MEMBER) }, 403: FORBIDDEN, 409: LAST,
@@ -143,8 +147,8 @@ function changeRoutes(options: MemberRouteOptions): Route[] {
       ...one,
       method: "DELETE",
       summary: "Remove a member",
-      description: "Sessions and open streams end at once, as do invitations the member made. API "
-        + "keys the member made are the account's, and stay.",
+      description: "Ends the member's sessions and streams at once, and withdraws invitations they "
+        + "made. API keys they created belong to the account and stay.",
       responses: {
         200: { description: "Removed", schema: MessageSchema }, 403: FORBIDDEN, 409: LAST,
       },
@@ -160,8 +164,8 @@ function changeRoutes(options: MemberRouteOptions): Route[] {
       ...one,
       method: "POST",
       path: "/user/members/{id}/password-link",
-      summary: "Make a link with which a member sets a new password",
-      description: "Works once, within a day.",
+      summary: "Create a link for a member to set a new password",
+      description: "The link works once, for one day.",
       responses: {
         201: { description: "The link", schema: Type.Object({ link: LINK }) }, 403: FORBIDDEN,
       },
@@ -183,8 +187,8 @@ function invitationRoutes({ users, origins, byOf }: MemberRouteOptions): Route[]
       method: "POST",
       path: "/user/invitations",
       summary: "Invite somebody",
-      description: "The link works once, within seven days. One that was open for the same address "
-        + "works no more.",
+      description: "The link works once, for seven days. An earlier open invitation to the same "
+        + "address stops working.",
       body: Type.Object({ email: EMAIL, role: RoleField }),
       responses: {
         201: {
@@ -210,10 +214,11 @@ function invitationRoutes({ users, origins, byOf }: MemberRouteOptions): Route[]
       ...COMMON,
       method: "DELETE",
       path: "/user/invitations/{id}",
-      summary: "Take an invitation back",
+      summary: "Withdraw an invitation",
       notFound: "Invitation not found.",
       params: { id: IdOf("invitation", "GET /user/invitations") },
-      responses: { 200: { description: "Its link works no more", schema: MessageSchema } },
+      responses: { 200: { description: "The invitation's link no longer works",
+        schema: MessageSchema } },
       handle: async ({ caller, id, http }) => {
         const by = await byOf(caller, http);
         await users.closeInvitation({ accountId: caller.accountId, invitationId: id, by });
@@ -235,8 +240,8 @@ function ownRoutes({ users, signIn, origins, system, byOf }: MemberRouteOptions)
       method: "PUT",
       path: "/user/password",
       summary: "Change your password",
-      description: "Every session of yours ends, and links for a new password work no more; this "
-        + "browser gets a new session.",
+      description: "Ends all your sessions and invalidates password links. This browser gets a new "
+        + "session.",
       body: Type.Object({ current_password: Type.Optional(PASSWORD), password: NEW_PASSWORD }),
       responses: { 200: { description: "Changed", schema: SIGNED_IN } },
       handle: async ({ caller, body, http }) => {
@@ -251,8 +256,9 @@ function ownRoutes({ users, signIn, origins, system, byOf }: MemberRouteOptions)
       ...COMMON,
       method: "GET",
       path: "/user/sessions",
-      summary: "List the browsers you are signed in with",
-      responses: { 200: { description: "All of them", schema: dataOf(listOf(SESSION, "Newest first.")) } },
+      summary: "List your sessions",
+      responses: { 200: { description: "The list",
+        schema: dataOf(listOf(SESSION, "Newest first.")) } },
       handle: async ({ caller }) => {
         // An API key has no sessions.
         const { userId, sessionId } = caller.member ?? { userId: 0, sessionId: 0 };
@@ -264,10 +270,10 @@ function ownRoutes({ users, signIn, origins, system, byOf }: MemberRouteOptions)
       ...COMMON,
       method: "DELETE",
       path: "/user/sessions/{id}",
-      summary: "Sign a browser of yours out",
+      summary: "End one of your sessions",
       notFound: "Session not found.",
       params: { id: IdOf("session", "GET /user/sessions") },
-      responses: { 200: { description: "It is signed out", schema: MessageSchema } },
+      responses: { 200: { description: "The session has ended", schema: MessageSchema } },
       handle: async ({ caller, id, http }) => {
         const isClosed = await signIn.closeSession(
           await memberOf(caller), id, await byOf(caller, http));

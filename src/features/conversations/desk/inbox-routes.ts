@@ -43,7 +43,7 @@ const ASKED = Type.Object({
   unread: Type.Optional(Type.Boolean(about("True: only conversations with messages you have not "
     + "read."))),
   per_page: Type.Optional(Type.Integer({
-    minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT, ...about("Rows on a page."),
+    minimum: 1, maximum: LIMITS.pageSizeMax, default: PER_PAGE_DEFAULT, ...about("Rows per page."),
   })),
   cursor: Type.Optional(Type.String(about("The `next_cursor` of the previous page.",
     "MTc3Mi4xMg"))),
@@ -128,7 +128,7 @@ function listRoute({ inbox, authorOf }: InboxRouteOptions): Route {
           }, about("How many conversations are in each queue.")),
           me: AuthorSchema,
           next_cursor: Nullable(Type.String(about(
-            "For the next page; null: this is the last.", "MTc3Mi4xMg"))),
+            "Value for the next page; null on the last page.", "MTc3Mi4xMg"))),
         }),
       },
     },
@@ -202,7 +202,7 @@ function cannedRoutes({ inbox }: InboxRouteOptions): Route[] {
       path: "/user/canned-replies",
       summary: "List canned replies",
       responses: {
-        200: { description: "All of them", schema: dataOf(listOf(CANNED, "By shortcut.")) },
+        200: { description: "The list", schema: dataOf(listOf(CANNED, "By shortcut.")) },
       },
       handle: async ({ caller }) =>
         json(200, { data: (await inbox.cannedReplies(caller.accountId)).map(cannedItem) }),
