@@ -13,7 +13,8 @@ const BOOKING_FIELDS_MAX = 50;
 const OPTIONS_MAX = 100;
 const ID_MAX = Number.MAX_SAFE_INTEGER;
 
-const WHEN = "When the model is to use it, in words for the model; null: as it sees fit.";
+const WHEN = "When the model should use it, as an instruction to the model; null leaves it to the "
+  + "model.";
 const Description = Type.Optional(Nullable(Type.String({
   maxLength: DESCRIPTION_CHARS_MAX, ...about(WHEN, "When the caller asks for it."),
 })));
@@ -64,62 +65,70 @@ export const WARM_TEXTS = {
 /** In percent. */
 export const MUSIC_VOLUME = 80;
 
-const CallTransfer = tool("call_transfer", "Hands the caller over to a number, or announces them first.", {
-  phone_number: Dialled("Who the caller is connected with: E.164, or a SIP URI."),
+const CallTransfer = tool("call_transfer", "Transfers the caller to a number, optionally "
+  + "announcing them first.",
+  {
+  phone_number: Dialled("The transfer target: E.164 or a SIP URI."),
   description: Description,
   custom: Flag(false, "Whether the number is a SIP URI; kept for older clients."),
   timezone: Type.Optional(Nullable({
     ...TimeZone("The timezone must be a valid time zone."),
     ...about(
-      "Time zone of who is called, for date and time in the announcement and the summary; null: the "
-        + "assistant's.", "Europe/Berlin"),
+      "The target's time zone, for dates and times in the announcement and the summary; null for "
+      + "the assistant's.",
+      "Europe/Berlin"),
   })),
   warm_transfer: Flag(
-    false, "Whether who is called is asked first whether to take the caller, as by warm_call_transfer."),
+    false, "Whether the target is asked first whether to take the caller, as with "
+      + "warm_call_transfer."),
   warm_transfer_message: Line(
-    TEXT_CHARS_MAX, "With `warm_transfer`: what who is called hears before a summary; null: a sentence.",
+    TEXT_CHARS_MAX, "With `warm_transfer`: what the target hears before the summary; null for a "
+      + "default sentence.",
     "I have a caller for you."),
 });
 
-const WarmCallTransfer = tool("warm_call_transfer", "Briefs a colleague, then connects the two.", {
-  supervisor_phone: Dialled("Who is called and briefed: E.164, or a SIP URI."),
+const WarmCallTransfer = tool("warm_call_transfer", "Calls and briefs a colleague, then connects "
+  + "the caller.", {
+  supervisor_phone: Dialled("The colleague to call and brief: E.164 or a SIP URI."),
   // Null in a stored tool once the number is deleted; the rest of the tool is kept.
   outbound_phone_id: Nullable(Type.Integer({
     minimum: 1, maximum: ID_MAX, examples: [7],
-    description: "Number the colleague is called from; null in an answer: the number is gone",
+    description: "The number to call the colleague from; null in a response if that number no "
+      + "longer exists",
   })),
   description: Type.String({
     pattern: "\\S", maxLength: DESCRIPTION_CHARS_MAX,
-    ...about("When the model is to use it, in words for the model.", "When the caller wants a person."),
+    ...about("When the model should use it, as an instruction to the model.",
+      "When the caller wants a person."),
   }),
   custom_sip: Flag(
-    false, "Whether the number is dialled as it is written, such as a SIP URI or an extension."),
+    false, "Whether to dial the number exactly as written, for example a SIP URI or an extension."),
   caller_id_mode: choice(
-    ["outbound_number", "customer_number", "custom"], "Which number the colleague sees."),
+    ["outbound_number", "customer_number", "custom"], "The caller ID the colleague sees."),
   custom_caller_id: Line(
-    NAME_CHARS_MAX, "The number shown where `caller_id_mode` is custom.", "+4930123456"),
-  hold_music: choice(["hold_music", "none"], "What the caller hears meanwhile."),
+    NAME_CHARS_MAX, "The number shown if `caller_id_mode` is custom.", "+4930123456"),
+  hold_music: choice(["hold_music", "none"], "What the caller hears while waiting."),
   hold_music_volume: Type.Optional(Type.Integer({
     minimum: 0, maximum: 100, default: MUSIC_VOLUME, ...about("How loud that is, in percent."),
   })),
   hold_message: Text(
-    WARM_TEXTS.hold_message, "What the caller hears before."),
+    WARM_TEXTS.hold_message, "What the caller hears before being put on hold."),
   summary_instructions: Text(
     WARM_TEXTS.summary_instructions,
-    "How the model is to sum the call up for the colleague."),
+    "How the model should summarise the call for the colleague."),
   briefing_initial_message: Text(
     WARM_TEXTS.briefing_initial_message, "What the colleague hears first."),
-  connected_message: Text(WARM_TEXTS.connected_message, "What both hear when they are connected."),
+  connected_message: Text(WARM_TEXTS.connected_message, "What both hear once connected."),
 });
 
 const BookingField = Type.Object({
   slug: Name("The field's name at Cal.com.", "company"),
   type: Name("The field's type at Cal.com.", "text"),
-  label: Name("What the caller is asked for.", "Your company"),
-  required: Flag(false, "Whether a booking needs it."),
+  label: Name("What to ask the caller for.", "Your company"),
+  required: Flag(false, "Whether a booking requires it."),
   options: Type.Optional(Nullable(Type.Array(
     Type.String({ maxLength: NAME_CHARS_MAX }),
-    { maxItems: OPTIONS_MAX, ...about("What may be chosen; null: anything.", ["Red", "Blue"]) }))),
+    { maxItems: OPTIONS_MAX, ...about("The allowed answers; null for any.", ["Red", "Blue"]) }))),
 }, named("CalComField", "A question Cal.com asks with every booking."));
 
 const CalendarIntegration = tool("calendar_integration", "Books appointments at Cal.com.", {
@@ -128,25 +137,27 @@ const CalendarIntegration = tool("calendar_integration", "Books appointments at 
     description: `Key of Cal.com's API. Stored sealed and read back as ${MASK} by everybody; `
       + `${MASK} keeps the key that is there.`,
   }),
-  calcom_event_slug: Name("The event that is booked.", "30min"),
-  calcom_team_slug: Line(NAME_CHARS_MAX, "The team it belongs to; null: you.", "sales"),
-  calcom_endpoint: choice(["us", "eu", "custom"], "Which Cal.com it is."),
+  calcom_event_slug: Name("The event type to book.", "30min"),
+  calcom_team_slug: Line(NAME_CHARS_MAX, "The team it belongs to; null for your own.", "sales"),
+  calcom_endpoint: choice(["us", "eu", "custom"], "The Cal.com endpoint."),
   calcom_custom_endpoint: Type.Optional(Nullable({
     ...HttpUrl("The calcom custom endpoint must be a valid URL."),
-    ...about("Where it is, if `calcom_endpoint` is custom.", "https://cal.example.com"),
+    ...about("The endpoint's URL, if `calcom_endpoint` is custom.", "https://cal.example.com"),
   })),
   calcom_booking_fields: Type.Optional(Type.Array(BookingField, {
-    maxItems: BOOKING_FIELDS_MAX, default: [], ...about("What a booking asks for beside the usual."),
+    maxItems: BOOKING_FIELDS_MAX, default: [], ...about("Additional fields a booking asks for."),
   })),
   description: Description,
 });
 
-const AssistantTransfer = tool("assistant_transfer", "Hands the caller to another assistant.", {
+const AssistantTransfer = tool("assistant_transfer", "Transfers the caller to another assistant.", {
   assistant_id: Type.Integer({
-    minimum: 1, maximum: ID_MAX, ...about("The assistant that goes on: its `id`.", 2),
+    minimum: 1, maximum: ID_MAX, ...about("The `id` of the assistant that takes over.", 2),
   }),
   description: Line(500, WHEN, "When the caller wants to buy something."),
-  message_before_transfer: Line(500, "What is said before; null: nothing.", "One moment, please."),
+  message_before_transfer: Line(500, "What the assistant says before the transfer; null for "
+    + "nothing.",
+    "One moment, please."),
   speak_transfer_greeting: Flag(true, "Whether the other assistant greets."),
 });
 
@@ -155,16 +166,16 @@ export const BuiltInTool = Type.Union(
     CallTransfer,
     WarmCallTransfer,
     tool("end_call", "Ends the call or the conversation.", { description: Description }),
-    tool("dtmf_input", "Presses keys, for menus of other systems.", { description: Description }),
-    tool("collect_keypad", "Takes what the caller keys in.", {
+    tool("dtmf_input", "Presses keys to navigate phone menus.", { description: Description }),
+    tool("collect_keypad", "Collects the keys a caller presses.", {
       timeout: Type.Optional(Type.Integer({
-        minimum: 1, maximum: 30, default: 5, ...about("Seconds after the last key it waits."),
+        minimum: 1, maximum: 30, default: 5, ...about("Seconds to wait after the last key."),
       })),
-      stop_key: choice(["#", "*"], "The key that says it is all."),
+      stop_key: choice(["#", "*"], "The key that ends the input."),
     }),
     CalendarIntegration,
     // Parley's own calendar: check_availability and book_appointment.
-    tool("calendar", "Offers and books times of the assistant's own calendar.", {
+    tool("calendar", "Offers and books times in the assistant's own calendar.", {
       description: Description,
     }),
     AssistantTransfer,

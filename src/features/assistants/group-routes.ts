@@ -23,18 +23,20 @@ const NAME_CHARS_MAX = 255;
 
 const Name = Type.String({
   pattern: "\\S", maxLength: NAME_CHARS_MAX,
-  ...about("What it is called; no two in the account are called the same.", "Berlin"),
+  ...about("The name, unique within the account.", "Berlin"),
 });
-const Color = Nullable(OneOf(COLORS, about("Its colour in lists; null: none.", "teal")));
+const Color = Nullable(OneOf(COLORS, about("The colour in lists; null for none.", "teal")));
 const OptionalColor = Type.Optional(Color);
 const CreateBody = Type.Object({ name: Name, color: OptionalColor });
 const ChangeBody = Type.Object({ name: Type.Optional(Name), color: OptionalColor });
 
 const GroupSchema = Type.Object({
-  id: Type.Integer(about("Its number; never given to another.", 1)),
+  id: Type.Integer(about("The id, never reused.", 1)),
   name: Name,
   color: Color,
-  assistants_count: Type.Integer(about("How many assistants have it, deleted ones aside.", 3)),
+  assistants_count: Type.Integer(about("The number of assistants with it, not counting deleted "
+    + "ones.",
+    3)),
 }, named("Group", "A folder or a label."));
 const SavedSchema = savedOf(GroupSchema);
 
@@ -54,7 +56,7 @@ function listRoute(kind: Kind): Route {
     ...describe(kind),
     method: "GET",
     path: plural,
-    summary: `List ${kind.noun.toLowerCase()}s in pages`,
+    summary: `List ${kind.noun.toLowerCase()}s, in pages`,
     query: Type.Object(pageQuery()),
     responses: { 200: { description: "A page", schema: PageSchema(GroupSchema) } },
     handle: async ({ caller, query, http, baseUrl }) => {
@@ -95,7 +97,7 @@ function itemRoutes(kind: Kind): Route[] {
     keyRoute({
       ...item,
       method: "PUT",
-      summary: `Change a ${noun.toLowerCase()}; null clears the color`,
+      summary: `Change a ${noun.toLowerCase()}; a null color clears it`,
       body: ChangeBody,
       responses: { 200: { description: "Changed", schema: SavedSchema } },
       handle: async ({ caller, id, body }) => {
@@ -106,7 +108,7 @@ function itemRoutes(kind: Kind): Route[] {
     keyRoute({
       ...item,
       method: "DELETE",
-      summary: `Delete a ${noun.toLowerCase()}; its assistants stay`,
+      summary: `Delete a ${noun.toLowerCase()}; its assistants are kept`,
       responses: { 200: { description: "Deleted", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
         if (!await useCases.remove(caller.accountId, id)) throw new Fault(404, notFound);

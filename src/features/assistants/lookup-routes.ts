@@ -28,83 +28,88 @@ interface LookupRouteOptions {
 /** Whether a listed item can be used on this server. */
 const AVAILABILITY = {
   available: Type.Boolean({
-    description: "Whether this server can use it. What is not available is replaced when it is chosen.",
+    description: "Whether this server can use it. If it is chosen but not available, another is "
+      + "used instead.",
     examples: [true],
   }),
   missing: Nullable(Type.String(), {
-    description: "What is missing, in one sentence; null when it is available.",
+    description: "What is missing, in one sentence; null if it is available.",
     examples: ["The setting PARLEY_DEEPGRAM_KEY is not set on this server."],
   }),
 };
 const availability = (missing: string | null) => ({ available: missing === null, missing });
 
 const LanguageItem = Type.Object({
-  id: Type.Integer(about("For `language_id` of an assistant.", 1)),
+  id: Type.Integer(about("Value for an assistant's `language_id`.", 1)),
   name: Type.String(about("The language in English.", "German")),
-  iso_2: Type.String(about("Its two letters of ISO 639-1.", "de")),
+  iso_2: Type.String(about("Its two-letter ISO 639-1 code.", "de")),
   available: Type.Boolean(about(
-    "Whether this server's own engines speak and understand it on calls. Chats are in any language, "
-      + "realtime models and callers' browsers may know more.", true)),
+    "Whether this server's own engines speak and understand it on calls. Chats work in any "
+    + "language; realtime models and callers' browsers may support more.",
+    true)),
   missing: Nullable(Type.String(about(
-    "What calls in it lack, in one sentence; null when it is available.",
+    "What calls in this language lack, in one sentence; null if it is available.",
     "No recogniser on this server understands it."))),
 });
 const ModelItem = Type.Object({
-  id: Type.Integer(about("For `llm_model_id` or `multimodal_model_id` of an assistant.", 1)),
+  id: Type.Integer(about("Value for an assistant's `llm_model_id` or `multimodal_model_id`.", 1)),
   name: Type.String(about("The model's name.", "gpt-4.1-mini")),
   code: Type.Optional(Type.String(about(
-    "The vendor's name of it; multimodal and dualplex models have one.", "gpt-realtime"))),
+    "The vendor's model name; only multimodal and dualplex models have one.", "gpt-realtime"))),
   ...AVAILABILITY,
 });
 const ProviderItem = Type.Object({
-  id: Type.Integer(about("For the provider's field of an assistant.", 1)),
+  id: Type.Integer(about("Value for the assistant's provider field.", 1)),
   name: Type.String(about("Who it is.", "ElevenLabs")),
-  code: Type.String(about("The same for programs.", "elevenlabs")),
+  code: Type.String(about("The provider's name for programs.", "elevenlabs")),
   ...AVAILABILITY,
 });
 const VoiceItem = Type.Object({
-  id: Type.Integer(about("For `voice_id` of an assistant.", 1)),
-  name: Type.String(about("What the voice is called.", "Amelia")),
-  language_id: Nullable(Type.Integer(about("Its language; null: it speaks many.", 1))),
-  gender: Type.String(about("How it sounds.", "female")),
+  id: Type.Integer(about("Value for an assistant's `voice_id`.", 1)),
+  name: Type.String(about("The voice's name.", "Amelia")),
+  language_id: Nullable(Type.Integer(about("Its language; null if it speaks several.", 1))),
+  gender: Type.String(about("Its gender.", "female")),
   preview_url: Nullable(Type.String(about(
-    "A WAV file in which it says a sentence; null: this server cannot speak with it.",
+    "URL of a WAV sample; null if this server cannot use the voice.",
     "https://talk.example.com/api/voices/1/preview"))),
-  accent: Nullable(Type.String(about("Its accent; null: not known.", "british"))),
-  age: Nullable(Type.String(about("How old it sounds; null: not known.", "young"))),
+  accent: Nullable(Type.String(about("Its accent; null if not known.", "british"))),
+  age: Nullable(Type.String(about("How old it sounds; null if not known.", "young"))),
   synthesizer_provider_id: Nullable(Type.Integer(about(
-    "Who makes it; null: whoever speaks for the assistant.", 1))),
+    "Its provider; null if the assistant's speech provider supplies it.", 1))),
   ...AVAILABILITY,
 });
 const PhoneNumberItem = Type.Object({
-  id: Type.Integer(about("For `phone_number_id` of an assistant.", 1)),
+  id: Type.Integer(about("Value for an assistant's `phone_number_id`.", 1)),
   phone_number: Type.String(about("The number in E.164, or an extension.", "+4930123456")),
-  country_code: Type.String(about("Two letters of its country.", "DE")),
-  type_label: Type.String(about("Of which kind it is, in words.", "Dedicated Number")),
-  is_available: Type.Boolean(about("Whether a new inbound assistant could be given the number.")),
+  country_code: Type.String(about("Its two-letter country code.", "DE")),
+  type_label: Type.String(about("The kind of number.", "Dedicated Number")),
+  is_available: Type.Boolean(about("Whether the number is free for a new inbound assistant.")),
 });
 
 const VoiceQuery = Type.Object({
   mode: Type.Optional(OneOf(MODES, about("Only voices for assistants of this mode."))),
   language_id: Type.Optional(Id(about("Only voices that speak this language.", 1))),
   synthesizer_provider_id: Type.Optional(Id(about("Only voices of this provider.", 1))),
-  gender: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "female") })),
-  age: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "young") })),
-  accent: Type.Optional(Type.String({ maxLength: 50, ...about("Only such voices.", "british") })),
+  gender: Type.Optional(Type.String({ maxLength: 50, ...about("Only voices of this gender.",
+    "female") })),
+  age: Type.Optional(Type.String({ maxLength: 50, ...about("Only voices of this age.",
+    "young") })),
+  accent: Type.Optional(Type.String({ maxLength: 50, ...about("Only voices of this accent.",
+    "british") })),
   search: Type.Optional(Type.String({
-    maxLength: 255, ...about("Only voices with this in their name.", "ame"),
+    maxLength: 255, ...about("Only voices with this text in their name.", "ame"),
   })),
 });
 const LanguageQuery = Type.Object({
-  language_id: Type.Optional(Id(about("Only those that can do this language.", 1))),
+  language_id: Type.Optional(Id(about("Only providers that support this language.", 1))),
 });
 const ModelQuery = Type.Object({
   type: Type.Optional(OneOf(["llm", "multimodal", "dualplex"], {
-    default: "llm", ...about("Language models, or speech models of the mode."),
+    default: "llm", ...about("llm for language models, or the mode whose speech models to list."),
   })),
 });
 const NumberQuery = Type.Object({
-  type: Type.Optional(OneOf(ASSISTANT_TYPES, about("The type of the assistant it is for."))),
+  type: Type.Optional(OneOf(ASSISTANT_TYPES, about("The type of assistant the number is for."))),
 });
 
 function lookup<Query extends TObject>(name: string, summary: string, query: Query, item: TSchema) {
@@ -149,7 +154,8 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
     previewRoute(capabilities.previews),
     keyRoute({
       ...lookup(
-        "synthesizer-providers", "List who can speak (pipeline, dualplex)", LanguageQuery, ProviderItem),
+        "synthesizer-providers", "List speech synthesizers (pipeline, dualplex)",
+          LanguageQuery, ProviderItem),
       handle: async ({ query }) =>
         json(200, catalogs.synthesizers(query.language_id).map((provider) => ({
           ...providerWire(provider),
@@ -157,7 +163,8 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
         }))),
     }),
     keyRoute({
-      ...lookup("transcriber-providers", "List who can listen (pipeline)", LanguageQuery, ProviderItem),
+      ...lookup("transcriber-providers", "List speech recognisers (pipeline)",
+        LanguageQuery, ProviderItem),
       handle: async ({ query }) =>
         json(200, catalogs.transcribers(query.language_id).map((provider) => ({
           ...providerWire(provider),
@@ -167,7 +174,7 @@ export function lookupRoutes(options: LookupRouteOptions): Route[] {
     keyRoute({
       ...lookup(
         "phone-numbers",
-        "List phone numbers; with type=inbound those a new inbound assistant could be given",
+        "List phone numbers; with type=inbound, those free for a new inbound assistant",
         NumberQuery,
         PhoneNumberItem,
       ),
@@ -195,14 +202,14 @@ function previewRoute(previews: VoicePreviews): Route {
     method: "GET",
     path: "/voices/{id}/preview",
     tag: "Assistant lookups",
-    summary: "Hear a voice",
-    description: "It says a sentence. For players, which send no key.",
+    summary: "Get a voice sample",
+    description: "Returns a spoken sentence. Needs no API key, so that audio players can load it.",
     params: { id: IdOf("voice", "GET /user/assistants/voices") },
     errorShape: "message",
     notFound: NO_PREVIEW,
     responses: {
       200: { description: "WAV, one channel", schema: SENTENCE, contentType: WAV },
-      404: { description: "No such voice, or nothing here speaks with it" },
+      404: { description: "No such voice, or this server cannot use it" },
     },
     handle: async ({ id }) => {
       const file = await previews.get(id);

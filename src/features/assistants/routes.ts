@@ -45,7 +45,7 @@ export function assistantRoutes(options: AssistantRouteOptions): Route[] {
 
 const ListQuery = Type.Object({
   ...pageQuery(PER_PAGE_DEFAULT),
-  type: Type.Optional(OneOf(ASSISTANT_TYPES, about("Only those of this type."))),
+  type: Type.Optional(OneOf(ASSISTANT_TYPES, about("Only assistants of this type."))),
 });
 
 function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOptions): Route[] {
@@ -54,7 +54,7 @@ function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOption
       ...common,
       method: "GET",
       path: "/user/assistants/get",
-      summary: "List assistants in pages",
+      summary: "List assistants, in pages",
       query: ListQuery,
       responses: { 200: { description: "A page", schema: PageSchema(AssistantSchema) } },
       handle: async ({ caller, query, http, baseUrl }) => {
@@ -71,7 +71,7 @@ function listRoutes({ assistants, catalogs, capabilities }: AssistantRouteOption
       ...common,
       method: "GET",
       path: "/user/assistants",
-      summary: "List all assistants, without pages",
+      summary: "List all assistants, unpaged",
       responses: { 200: { description: "The list",
         schema: listOf(AssistantSchema, "All of them.") } },
       handle: async ({ caller }) => {
@@ -101,9 +101,8 @@ function createRoute(options: AssistantRouteOptions): Route {
     path: "/user/assistant",
     summary: "Create an assistant",
     body: CreateBody,
-    description: "A name and a prompt are enough. It is inactive until `status` says otherwise; "
-      + "where not sent it is inbound, a pipeline, in UTC, in the first language and voice of the "
-      + "lists, with the usual model.",
+    description: "Requires only a name and a prompt. Defaults: inactive, inbound, pipeline, UTC, "
+      + "the first language and voice of the lists, and the default model.",
     responses: { 201: { description: "Created", schema: SavedSchema } },
     handle: async ({ caller, body }) => {
       const assistant = await assistants.create(caller.accountId, body, errorsOf(body));
@@ -135,9 +134,9 @@ function changeRoute(options: AssistantRouteOptions, method: "PUT" | "PATCH"): R
     ...common,
     method,
     path: "/user/assistant/{id}",
-    summary: "Change an assistant",
-    description: "Only what is sent changes; null puts an optional setting back to its default. "
-      + "Calls under way go on with the settings they began with.",
+    summary: "Update an assistant",
+    description: "Changes only the fields you send. Null resets an optional setting to its "
+      + "default. Calls in progress keep the settings they started with.",
     notFound: NOT_FOUND,
     params,
     body: UpdateBody,
@@ -156,7 +155,7 @@ function deleteRoute({ assistants }: AssistantRouteOptions): Route {
     method: "DELETE",
     path: "/user/assistant/{id}",
     summary: "Delete an assistant",
-    description: "Its number and its campaigns are free again; its calls and conversations stay.",
+    description: "Frees its phone number and campaigns. Its calls and conversations are kept.",
     notFound: NOT_YOURS,
     params,
     responses: { 200: { description: "Deleted", schema: MessageSchema } },
@@ -171,8 +170,8 @@ const Toggled = Type.Object({
   message: MessageSchema.properties.message,
   data: Type.Array(Type.Unknown(), { maxItems: 0, ...about("Always empty.", []) }),
 });
-const AssistantId = { assistant_id: Id(about("Which assistant: its `id`.", 1)) };
-const URL_TOLD = about("Where the webhook is sent to.", "https://example.com/hooks/parley");
+const AssistantId = { assistant_id: Id(about("The assistant's `id`.", 1)) };
+const URL_TOLD = about("The URL the webhook is sent to.", "https://example.com/hooks/parley");
 const EnableBody = Type.Object({
   ...AssistantId,
   webhook_url: { ...HttpUrl("The webhook url must be a valid URL."), ...URL_TOLD },
@@ -231,7 +230,7 @@ function webhookRoutes({ assistants }: AssistantRouteOptions): Route[] {
   return WEBHOOKS.flatMap(({ path, kind, enableBody, enabled, disabled }) => [
     keyRoute({
       ...toggle(`enable-${path}`, enableBody),
-      summary: `Switch the ${kind.replace("_", "-")} webhook on`,
+      summary: `Turn on the ${kind.replace("_", "-")} webhook`,
       handle: async ({ caller, body }) => {
         await assistants.setWebhook(caller.accountId, body.assistant_id, kind, body.webhook_url);
         return json(200, { message: enabled, data: [] });
@@ -239,7 +238,7 @@ function webhookRoutes({ assistants }: AssistantRouteOptions): Route[] {
     }),
     keyRoute({
       ...toggle(`disable-${path}`, DisableBody),
-      summary: `Switch the ${kind.replace("_", "-")} webhook off`,
+      summary: `Turn off the ${kind.replace("_", "-")} webhook`,
       handle: async ({ caller, body }) => {
         await assistants.setWebhook(caller.accountId, body.assistant_id, kind, null);
         return json(200, { message: disabled, data: [] });

@@ -80,15 +80,15 @@ const Variables = Type.Record(
 const PostCallField = Type.Object({
   name: Type.String({
     pattern: "^[a-z0-9_]{3,16}$",
-    ...about("Under which name the value stands in `evaluation`.", "appointment_made"),
+    ...about("The name of the value in `evaluation`.", "appointment_made"),
     ...withMessage("The name must be 3 to 16 lowercase letters, digits or underscores."),
   }),
-  type: OneOf(["string", "number", "bool"], about("Of which type the value is.")),
+  type: OneOf(["string", "number", "bool"], about("The type of the value.")),
   description: Type.String({
     minLength: 3, maxLength: 255,
-    ...about("What a model is to find out.", "Whether the caller made an appointment"),
+    ...about("What the model should find out.", "Whether the caller made an appointment"),
   }),
-}, named("EvaluationField", "One thing a model is to find out about every call."));
+}, named("EvaluationField", "One thing a model evaluates about every call."));
 
 const Phrases = (when: string, example: string) => Type.Array(
   Type.String({ pattern: "\\S", maxLength: PHRASE_CHARS_MAX }),
@@ -347,7 +347,7 @@ export const UpdateBody = Type.Object(
   },
   {
     ...collectingErrors,
-    ...named("AssistantChanges", "Settings of an assistant: only what is sent changes."),
+    ...named("AssistantChanges", "Assistant settings; only the fields you send change."),
   },
 );
 

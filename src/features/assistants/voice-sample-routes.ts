@@ -29,7 +29,7 @@ const BODY = Type.Object({
   tts_emotion_enabled,
   text: Type.Optional(Type.String({
     pattern: "\\S", maxLength: LIMITS.voiceSampleCharsMax,
-    ...about("What it says; left out: a sentence in the language.", "Hello, how can I help?"),
+    ...about("The text to say. Defaults to a sentence in the language.", "Hello, how can I help?"),
   })),
 });
 const WAV = "audio/wav";
@@ -41,14 +41,14 @@ export function voiceSampleRoutes({ catalogs, previews, limiter }: SampleRouteOp
     method: "POST",
     path: "/user/assistants/voice-sample",
     tag: "Assistant lookups",
-    summary: "Hear a voice with settings that need not be saved",
+    summary: "Preview a voice with unsaved settings",
     description: `Free; ${LIMITS.voiceSamplesPerMinuteMax} a minute for each account.`,
     errorShape: "message",
     body: BODY,
     responses: {
       200: { description: "WAV, one channel", schema: SOUND, contentType: WAV },
       429: { description: "Too many samples" },
-      503: { description: "Nothing here speaks so" },
+      503: { description: "No speech engine on this server can speak with these settings" },
     },
     handle: async ({ caller, body }) => {
       const voice = catalogs.findVoice(body.voice_id);

@@ -10,15 +10,16 @@ import { defaults, type Mode } from "./settings.ts";
 export const WarningsSchema = Type.Array(
   Type.Object({
     field: Type.String({
-      description: "Setting concerned, spelt as in a refusal.", examples: ["voice_id"],
+      description: "The setting, named as in validation errors.", examples: ["voice_id"],
     }),
     message: Type.String({
-      description: "What happens instead, and what is missing.",
+      description: "What happens instead, and what is missing to make it work.",
       examples: ["Another engine speaks in calls. The setting PARLEY_ELEVENLABS_KEY is not set on this server."],
     }),
   }),
   {
-    description: "Settings that are stored but do not act on this server; empty when all act.",
+    description: "Settings that are stored but have no effect on this server; empty if all take "
+      + "effect.",
     examples: [[]],
   },
 );

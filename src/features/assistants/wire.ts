@@ -28,22 +28,23 @@ const Phrases = (kind: string) => Type.Array(Type.String(), about(
 const Unused = (what: string) => Type.Null(about(`${what}: always null, for older clients.`));
 
 export const AssistantSchema = Type.Object({
-  id: Type.Integer(about("Its number, for everything below `/user`.", 1)),
+  id: Type.Integer(about("The assistant's id, used in all `/user` requests.", 1)),
   uuid: Type.String(about(
-    "Its name in public: conversations are begun with it.",
+    "The public id, used to start conversations.",
     "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
   user_id: Type.Integer(about("The account it belongs to.", 1)),
   name: Type.String(about("What it is called in lists and records.", "Front desk")),
   type: OneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
-  status: OneOf(ASSISTANT_STATUSES, about("Inactive: it takes and makes no calls.")),
-  mode: OneOf(MODES, about("How it talks: see create.")),
+  status: OneOf(ASSISTANT_STATUSES, about("active or inactive. An inactive assistant neither takes "
+    + "nor makes calls.")),
+  mode: OneOf(MODES, about("How it talks; see Create an assistant.")),
   folder_id: Nullable(Type.Integer(about("The folder it is in; null: none.", 1))),
   label_ids: Type.Array(Type.Integer(), about("Labels it has.", [1])),
   phone_number_id: Nullable(Type.Integer(about("Its number; null: none.", 1))),
   engine_id: Unused("An engine"),
   synthesizer_id: Unused("A synthesizer"),
   transcriber_id: Unused("A transcriber"),
-  instance_id: Type.Integer(about("The instance it runs on; there is one.", 1)),
+  instance_id: Type.Integer(about("The instance it runs on; there is only one.", 1)),
   language: Unused("A language record; see `language_id`"),
   flows_platform_id: Unused("A flow"),
   ...shown,
@@ -67,7 +68,7 @@ export const AssistantSchema = Type.Object({
   }, about("Those given, completed by those of the language.")),
   warnings: WarningsSchema,
   ...TIMES,
-  deleted_at: Nullable(Moment("When it was deleted; null: it is there.")),
+  deleted_at: Nullable(Moment("When it was deleted; null if it was not.")),
 }, named("Assistant", "An assistant with all its settings."));
 
 /** The contract has this field, but there is only one instance. */
@@ -133,7 +134,7 @@ export const OutboundSchema = Type.Pick(AssistantSchema, [
   "id", "user_id", "name", "type", "mode", "status", "voice_id", "language_id", "timezone",
   "initial_message", "system_prompt", "variables", "webhook_url", "is_webhook_active",
   "created_at", "updated_at",
-], named("OutboundAssistant", "An assistant that calls, with the settings a list shows."));
+], named("OutboundAssistant", "An outbound assistant, with the settings shown in lists."));
 
 export function outboundWire(assistant: Assistant): Static<typeof OutboundSchema> {
   const { settings } = assistant;
@@ -160,7 +161,7 @@ export function outboundWire(assistant: Assistant): Static<typeof OutboundSchema
 export const SavedSchema = Type.Object({
   ...savedOf(Type.Pick(
     AssistantSchema, ["id", "uuid", "name", "status", "type", "mode"],
-    named("AssistantHead", "What create and update return of an assistant."))).properties,
+    named("AssistantHead", "An assistant, as returned by create and update."))).properties,
   warnings: WarningsSchema,
 });
 

@@ -33,10 +33,10 @@ const TYPE_LABELS: Record<PhoneNumberType, string> = {
 };
 
 const NumberSchema = Type.Object({
-  id: Type.Integer(about("The number's `id`, for `phone_number_id` of an assistant.", 1)),
+  id: Type.Integer(about("The number's `id`, the value for an assistant's `phone_number_id`.", 1)),
   phone_number: Type.String(about("In E.164, or an extension.", "+4930123456")),
   nickname: Nullable(Type.String(about("What you call it; null: nothing.", "Shop"))),
-  country_code: Type.String(about("Two letters of its country.", "DE")),
+  country_code: Type.String(about("Its two-letter country code.", "DE")),
   type: Type.String(about("normal: bought here; sip: of your own system; caller_id.", "normal")),
   type_label: Type.String(about("The type in words.", "Dedicated Number")),
   sms_capable: Type.Boolean(about("Whether this server can send SMS from it.", false)),
@@ -54,7 +54,7 @@ const NumberSchema = Type.Object({
 const OfferSchema = Type.Object({
   phone_number: Type.String(about("In E.164, as purchase takes it.", "+12025550123")),
   phone_number_formatted: Type.String(about("As people write it.", "(202) 555-0123")),
-  country_code: Type.String(about("Two letters of its country.", "US")),
+  country_code: Type.String(about("Its two-letter country code.", "US")),
   price: Type.Number(about("USD a month.", 1)),
   stripe_price_id: Type.Null(about("Always null, for older clients.")),
   address_requirements: Type.String(about(
@@ -65,7 +65,7 @@ const SearchQuery = Type.Object({
   country_code: Type.Optional(Type.String({
     pattern: "^[A-Z]{2}$",
     default: COUNTRY_DEFAULT,
-    ...about("Two letters of the country."),
+    ...about("The two-letter country code."),
     ...prepared((value) => (typeof value === "string" ? value.toUpperCase() : value)),
     ...withMessage("The country code must be two letters."),
   })),

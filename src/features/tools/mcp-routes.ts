@@ -12,18 +12,19 @@ const HEADERS_MAX = 20;
 const ListBody = Type.Object({
   endpoint: {
     ...HttpUrl("The endpoint must be a valid URL."),
-    ...about("Where the MCP server is.", "https://example.com/mcp"),
+    ...about("The MCP server's URL.", "https://example.com/mcp"),
   },
   headers: Type.Optional(Type.Array(Header, {
-    maxItems: HEADERS_MAX, ...about("Headers of every request to it, as for its key."),
+    maxItems: HEADERS_MAX, ...about("Headers sent with every request to it, for example an API "
+      + "key."),
   })),
 });
 const McpToolSchema = Type.Object({
-  name: Type.String(about("What the server calls it.", "get_weather")),
-  description: Type.String(about("What it is for, as the server says it.", "The weather of a city.")),
+  name: Type.String(about("Its name on the server.", "get_weather")),
+  description: Type.String(about("The server's description of it.", "The weather of a city.")),
   input_schema: Type.Record(Type.String(), Type.Unknown(), about(
-    "What it takes, as JSON Schema.", { type: "object", properties: { city: { type: "string" } } })),
-}, named("McpTool", "A tool of an MCP server, as its list has it."));
+    "Its input, as JSON Schema.", { type: "object", properties: { city: { type: "string" } } })),
+}, named("McpTool", "A tool of an MCP server, as the server lists it."));
 
 const COMMON = { tag: "Tools", errorShape: "message", notFound: "Tool not found" } as const;
 
@@ -34,15 +35,15 @@ export function mcpRoutes(servers: McpServers): Route[] {
       method: "POST",
       path: "/user/tools/mcp",
       summary: "List the tools of an MCP server",
-      description: "Asks the server (`tools/list` over Streamable HTTP). Nothing is called and "
-        + "nothing is kept: a tool becomes one of yours with `POST /user/tools` and its `mcp`.",
+      description: "Asks the server for its tools (`tools/list` over Streamable HTTP). No tool is "
+        + "called and nothing is stored. To add a tool, send `POST /user/tools` with its `mcp`.",
       body: ListBody,
       responses: {
         200: {
-          description: "What it has",
+          description: "Its tools",
           schema: dataOf(listOf(McpToolSchema, "Its tools.")),
         },
-        422: { description: "It does not answer, or is no MCP server" },
+        422: { description: "It does not answer or is not an MCP server" },
       },
       handle: async ({ body: { endpoint, headers = [] } }) => {
         const tools = await servers.list({ endpoint, headers });
@@ -57,10 +58,10 @@ export function mcpRoutes(servers: McpServers): Route[] {
       method: "POST",
       path: "/user/tools/{id}/refresh",
       params: { id: IdOf("tool", "GET /user/tools") },
-      summary: "Describe a tool anew, as its MCP server does now",
+      summary: "Refresh a tool's description from its MCP server",
       responses: {
-        200: { description: "As it is now", schema: savedOf(ToolSchema) },
-        422: { description: "It is of no MCP server, or its server has it no more" },
+        200: { description: "The current state", schema: savedOf(ToolSchema) },
+        422: { description: "The tool is not from an MCP server, or its server no longer has it" },
         ...LOST_TOO_OFTEN,
       },
       handle: async ({ caller, id }) => {

@@ -17,7 +17,7 @@ import {
 
 const TRIAL_FIELDS = {
   arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown(), about(
-    "What a model would fill in, by parameter.", { order_number: "4711" }))),
+    "The arguments a model would fill in, by parameter.", { order_number: "4711" }))),
   variables: Type.Optional(Type.Record(
     Type.String(), Type.String({ maxLength: LIMITS.variableCharsMax }), {
       maxProperties: LIMITS.variablesMax,
@@ -29,45 +29,46 @@ const TryNewBody = Type.Object({ ...CreateBody.properties, ...TRIAL_FIELDS }, co
 const HEADERS = { "content-type": "application/json" };
 const Headers = Type.Record(Type.String(), Type.String());
 const TrialSchema = Type.Object({
-  ok: Type.Boolean(about("Whether the endpoint answered with a status of success.")),
+  ok: Type.Boolean(about("Whether the endpoint answered with a success status.")),
   duration_ms: Type.Integer(about("How long it took, in milliseconds.", 182)),
   request: Type.Object({
-    method: Type.String(about("The method of the request.", "GET")),
-    url: Type.String(about("Where it was sent.", "https://example.com/orders/4711")),
+    method: Type.String(about("The HTTP method.", "GET")),
+    url: Type.String(about("The URL.", "https://example.com/orders/4711")),
     headers: Type.Unsafe<Record<string, string>>({
-      ...Headers, ...about("Its headers; values of configured ones are masked.", HEADERS),
+      ...Headers, ...about("The request headers; values of configured ones are masked.", HEADERS),
     }),
-    body: Nullable(Type.String(about("Its body; null: none.", "{}"))),
+    body: Nullable(Type.String(about("The request body; null if none.", "{}"))),
   }, about("What was sent.")),
   response: Nullable(Type.Object({
-    status: Type.Integer(about("The status it answered with.", 200)),
+    status: Type.Integer(about("The response status.", 200)),
     headers: Type.Unsafe<Record<string, string>>({
-      ...Headers, ...about("Headers of the answer.", HEADERS),
+      ...Headers, ...about("The response headers.", HEADERS),
     }),
     body: Type.String(about(
       `Its first ${LIMITS.functionResultCharsMax} characters, without invisible ones.`,
       "{\"state\":\"shipped\"}")),
-  }, about("What came back; null: nothing."))),
+  }, about("The response; null if none."))),
   result: Type.Record(Type.String(), Type.Unknown(), about(
-    "What a model would receive.", { state: "shipped" })),
+    "What the model would receive.", { state: "shipped" })),
   error: Nullable(Type.String(about(
-    "Why it failed; null: it did not.", "The endpoint answered 500."))),
-}, named("ToolTrial", "What came of calling a tool's endpoint."));
+    "Why it failed; null if it did not.", "The endpoint answered 500."))),
+}, named("ToolTrial", "The outcome of calling a tool's endpoint."));
 const CallSchema = Type.Object({
-  id: Type.Integer(about("Number of the call.", 7)),
+  id: Type.Integer(about("The call's id.", 7)),
   state: OneOf(CALL_STATES, about(
-    "answered: the endpoint answered well; failed: it did not, or could not be reached; unknown: "
-    + "it was sent, and what came of it was lost or is not there yet.", "answered")),
+    "answered: the endpoint returned a success status; failed: it did not, or could not be "
+    + "reached; unknown: the request was sent, and its outcome was lost or is still pending.",
+    "answered")),
   result: Nullable(Type.Record(Type.String(), Type.Unknown(), about(
     "What the model received.", { state: "shipped" }))),
   duration_ms: Nullable(Type.Integer(about("How long it took, in milliseconds.", 182))),
   created_at: Type.String(about("When it was made.", "2026-01-05T10:00:00.000000Z")),
-}, named("ToolCall", "A call an assistant made of a tool."));
+}, named("ToolCall", "A call of a tool by an assistant."));
 const SavedSchema = savedOf(ToolSchema);
 const params = { id: IdOf("tool", "GET /user/tools") };
 
 const COMMON = { tag: "Tools", errorShape: "message", notFound: "Tool not found" } as const;
-const invalid = { 422: { description: "Fields at fault, or the plan's cap" } };
+const invalid = { 422: { description: "Fields are invalid, or the plan's limit is reached" } };
 
 export function toolRoutes(tools: Tools, tryTool: TryTool): Route[] {
   return [
@@ -92,11 +93,12 @@ function tryRoute(tools: Tools, tryTool: TryTool): Route {
     path: "/user/tools/{id}/try",
     params,
     summary: "Try a tool",
-    description: "Calls its endpoint as a turn would, and shows what was sent and what came back.",
+    description: "Calls its endpoint as an assistant would, and returns what was sent and what "
+      + "came back.",
     body: TryBody,
     responses: {
-      200: { description: "What came of it, well or not", schema: TrialSchema },
-      422: { description: "Arguments that do not fit; nothing was sent" },
+      200: { description: "The outcome, whether it worked or not", schema: TrialSchema },
+      422: { description: "The arguments are invalid; nothing was sent" },
     },
     handle: async ({ caller, id, body }) => {
       const tool = await tools.find(caller.accountId, id);
@@ -112,11 +114,12 @@ function tryNewRoute(tryTool: TryTool): Route {
     method: "POST",
     path: "/user/tools/try",
     summary: "Try a tool before it is saved",
-    description: "Calls the endpoint as a turn would, with the fields that were sent. Nothing is kept.",
+    description: "Calls the endpoint as an assistant would, with the fields you send. Nothing is "
+      + "stored.",
     body: TryNewBody,
     responses: {
-      200: { description: "What came of it, well or not", schema: TrialSchema },
-      422: { description: "Fields or arguments at fault; nothing was sent" },
+      200: { description: "The outcome, whether it worked or not", schema: TrialSchema },
+      422: { description: "Fields or arguments are invalid; nothing was sent" },
     },
     handle: async ({ caller, body }) => {
       assertValid(body, null, () => "Validation failed");
@@ -157,7 +160,7 @@ function readRoutes(tools: Tools): Route[] {
       ...COMMON,
       method: "GET",
       path: "/user/tools",
-      summary: "List the mid-call tools",
+      summary: "List tools",
       responses: { 200: { description: "All tools", schema: listOf(ToolSchema, "All tools.") } },
       handle: async ({ caller }) => json(200, (await tools.list(caller.accountId))
         .map((tool) => wireTool(tool, seesSecrets(caller)))),
@@ -167,7 +170,7 @@ function readRoutes(tools: Tools): Route[] {
       method: "GET",
       path: "/user/tools/{id}",
       params,
-      summary: "Read one tool",
+      summary: "Read a tool",
       responses: { 200: { description: "The tool", schema: ToolSchema } },
       handle: async ({ caller, id }) => {
         const tool = await tools.find(caller.accountId, id);
@@ -201,8 +204,9 @@ function writeRoutes(tools: Tools): Route[] {
         method,
         path: "/user/tools/{id}",
         params,
-        summary: "Change a tool",
-        description: "Only what is sent changes; headers, schema and static fields as a whole.",
+        summary: "Update a tool",
+        description: "Changes only the fields you send. Headers, schema and static fields are "
+          + "replaced as a whole.",
         body: UpdateBody,
         responses: { 200: { description: "Changed", schema: SavedSchema }, ...LOST_TOO_OFTEN },
         handle: async ({ caller, id, body }) => {
@@ -220,7 +224,7 @@ function writeRoutes(tools: Tools): Route[] {
       method: "DELETE",
       path: "/user/tools/{id}",
       params,
-      summary: "Delete a tool and take it from every assistant",
+      summary: "Delete a tool and remove it from every assistant",
       responses: { 200: { description: "Deleted", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
         await tools.remove(caller.accountId, id);

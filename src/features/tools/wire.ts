@@ -36,7 +36,7 @@ export const Header = Type.Object({
   name: Type.String({
     pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
     maxLength: HEADER_NAME_CHARS_MAX,
-    description: "Name of an HTTP header",
+    description: "Name of the HTTP header",
     examples: ["Authorization"],
     ...withMessage("The header name must be a valid HTTP header name."),
   }),
@@ -51,7 +51,7 @@ export const Header = Type.Object({
 });
 const StaticField = Type.Object({
   key: NonBlank(HEADER_NAME_CHARS_MAX, {
-    description: "Name of the field; may not be a parameter's", examples: ["tenant"],
+    description: "The field's name; must differ from every parameter's name", examples: ["tenant"],
   }),
   value: Type.String({
     maxLength: SECRET_CHARS_MAX,
@@ -65,52 +65,53 @@ const StaticField = Type.Object({
 const Parameter = Type.Object({
   name: Type.String({
     pattern: "^[A-Za-z][A-Za-z_]{1,31}$",
-    description: "Name the model fills in, and of the query's or body's field",
+    description: "The parameter's name, for the model and in the query or body",
     examples: ["order_number"],
     ...withMessage(
       "The parameter name must be 2 to 32 letters and underscores, and start with a letter."),
   }),
   type: Type.Unsafe<ToolParameter["type"]>({
     ...OneOf(PARAMETER_TYPES, {
-      description: "Type of the value; float is read as number", examples: ["string"],
+      description: "The value's type; float is treated as number", examples: ["string"],
     }),
     ...prepared((value) => (value === "float" ? "number" : value)),
   }),
   description: Type.String({
     minLength: 3, maxLength: DESCRIPTION_CHARS_MAX,
-    description: "Tells the model what to fill in", examples: ["The number on the order"],
+    description: "Tells the model what the value is", examples: ["The number on the order"],
   }),
   required: Type.Optional(Type.Boolean({
-    description: "false: the model may leave it out; absent: it has to fill it in", examples: [true],
+    description: "Whether the model must fill it in. Default: true", examples: [true],
   })),
   enum: Type.Optional(Type.Array(
     Type.Union([Type.String({ minLength: 1, maxLength: DESCRIPTION_CHARS_MAX }), Type.Number()]), {
       minItems: 1, maxItems: CHOICES_MAX, uniqueItems: true,
-      description: "All that may be filled in, for an array in each of its items",
+      description: "The allowed values; for an array, of each of its items",
       examples: [["small", "large"]],
     })),
   items: Type.Optional(Type.Object({
-    type: OneOf(ITEM_TYPES, { description: "Type of each item", examples: ["string"] }),
-  }, { description: "What an array is a list of; absent: strings", examples: [{ type: "string" }] })),
+    type: OneOf(ITEM_TYPES, { description: "The type of each item", examples: ["string"] }),
+  }, { description: "The items of an array. Default: strings", examples: [{ type: "string" }] })),
 });
 
 const FIELDS = {
   name: Type.String({
     pattern: "^[a-z][a-z_]*$", maxLength: NAME_CHARS_MAX,
-    description: "What the model calls it by", examples: ["order_status"],
+    description: "The name the model calls it by", examples: ["order_status"],
     ...withMessage(NAME_MESSAGE),
   }),
   description: NonBlank(DESCRIPTION_CHARS_MAX, {
-    description: "When and how to use it", examples: ["Says where an order is."],
+    description: "When and how the model should use it", examples: ["Says where an order is."],
   }),
   endpoint: {
     ...HttpUrl("The endpoint must be a valid URL."),
-    description: "Where it is; {parameter} and {{variable}} are filled in",
+    description: "The endpoint's URL; {parameter} and {{variable}} are filled in",
     examples: ["https://example.com/orders/{order_number}"],
   },
   method: Type.Unsafe<ToolFields["method"]>({
     ...OneOf(METHODS, {
-      description: "GET and DELETE send parameters in the query, others in the body",
+      description: "The HTTP method. GET and DELETE send parameters in the query, the others in "
+        + "the body",
       examples: ["GET"],
     }),
     ...prepared((value) => (typeof value === "string" ? value.toUpperCase() : value)),
@@ -118,35 +119,37 @@ const FIELDS = {
 };
 const Mcp = Type.Optional(Nullable(Type.Object({
   tool: NonBlank(HEADER_NAME_CHARS_MAX, {
-    description: "What the MCP server calls it", examples: ["get_weather"],
+    description: "The tool's name on the MCP server", examples: ["get_weather"],
   }),
   input_schema: Type.Record(Type.String(), Type.Unknown(), {
-    description: "What the model fills in, as the MCP server says it; it checks the arguments",
+    description: "The input schema from the MCP server, which checks the arguments",
     examples: [{ type: "object", properties: { city: { type: "string" } } }],
   }),
 }, {
-  description: "The tool is one of the MCP server at the endpoint (Streamable HTTP); null: it is a "
-    + "plain endpoint", examples: [null],
+  description: "Set if the endpoint is an MCP server (Streamable HTTP) and this is one of its "
+    + "tools; null for a plain endpoint",
+    examples: [null],
 })));
 const LISTS = {
   mcp: Mcp,
   headers: Type.Optional(Type.Array(Header, {
-    maxItems: HEADERS_MAX, ...emptyWhenNull, description: "Headers of every call",
+    maxItems: HEADERS_MAX, ...emptyWhenNull, description: "Headers sent with every call",
     examples: [[{ name: "Authorization", value: "Bearer 8f2c" }]],
   })),
   schema: Type.Optional(Type.Array(Parameter, {
-    maxItems: PARAMETERS_MAX, ...emptyWhenNull, description: "What the model fills in",
+    maxItems: PARAMETERS_MAX, ...emptyWhenNull, description: "The parameters the model fills in",
     examples: [[{ name: "order_number", type: "string", description: "The number on the order" }]],
   })),
   static_fields: Type.Optional(Type.Array(StaticField, {
     maxItems: STATIC_FIELDS_MAX, ...emptyWhenNull,
-    description: "Fields of every call, beside what the model fills in",
+    description: "Fields sent with every call in addition to the model's parameters",
     examples: [[{ key: "tenant", value: "acme" }]],
   })),
 };
-const Timeout = { minimum: 1, maximum: 30, description: "Seconds until a call is given up", examples: [10] };
+const Timeout = { minimum: 1, maximum: 30, description: "Timeout of a call in seconds",
+  examples: [10] };
 const Format = {
-  description: "How the body is written: as JSON or as a form", examples: ["json"],
+  description: "The body's encoding: JSON or form", examples: ["json"],
 };
 export const CreateBody = Type.Object({
   ...FIELDS, ...LISTS,
@@ -160,18 +163,19 @@ export const UpdateBody = Type.Object({
 }, collectingErrors);
 
 export const ToolSchema = Type.Object({
-  id: Type.Integer({ description: "Number of the tool, as tool_ids name it", examples: [12] }),
+  id: Type.Integer({ description: "The tool's id, as used in tool_ids", examples: [12] }),
   ...FIELDS,
   timeout: Type.Integer(Timeout),
-  headers: Type.Array(Header, { description: "Headers of every call" }),
-  schema: Type.Array(Parameter, { description: "What the model fills in" }),
+  headers: Type.Array(Header, { description: "Headers sent with every call" }),
+  schema: Type.Array(Parameter, { description: "The parameters the model fills in" }),
   body_format: OneOf(BODY_FORMATS, Format),
-  static_fields: Type.Array(StaticField, { description: "Fields of every call" }),
+  static_fields: Type.Array(StaticField, { description: "Fields sent with every call" }),
   mcp: Mcp,
-  problem: Nullable(Type.String({ description: "Why it cannot be called", examples: [LOCKED_PROBLEM] })),
+  problem: Nullable(Type.String({ description: "Why the tool cannot be called",
+    examples: [LOCKED_PROBLEM] })),
   created_at: Type.String({ examples: ["2026-01-05T10:00:00.000000Z"], description: "When it was created" }),
   updated_at: Type.String({ examples: ["2026-01-05T10:00:00.000000Z"], description: "When it was last changed" }),
-}, named("Tool", "An HTTP endpoint of yours an assistant may call."));
+}, named("Tool", "An HTTP endpoint of yours that assistants can call."));
 
 /** `showsSecrets`: the reader may see values of headers and static fields. */
 export function wireTool(tool: Tool, showsSecrets: boolean): Static<typeof ToolSchema> {
