@@ -93,8 +93,9 @@ export const POSITION = Type.String(about(
   + "this response.",
   "42"));
 export const IDEMPOTENCY_KEY = Type.String({ maxLength: 255, ...about(
-  "A value of your own for this request: sent again with the same one, it runs and costs once, "
-  + "and the first outcome is answered with `Idempotency-Replayed: true`.", "order-4711-reply-1") });
+  "A unique value you choose for this request. Repeating the request with the same value runs and "
+  + "bills it only once, and returns the first result with `Idempotency-Replayed: true`.",
+  "order-4711-reply-1") });
 export const TICKET = Type.String(about(
   "A ticket from `POST /user/stream-tickets`, for clients that cannot send an Authorization "
   + "header.",

@@ -13,52 +13,54 @@ import { endOf, paceOf, periodsOf, WIDTHS, type CallFigures, type Pause } from "
 
 const Count = (description: string, example: number) => Type.Integer(about(description, example));
 const FIGURES = {
-  calls: Count("Calls that are over.", 120),
-  answered: Count("Of these, calls a person answered.", 64),
+  calls: Count("Calls that have ended.", 120),
+  answered: Count("Ended calls answered by a person.", 64),
   voicemail: Count("Calls a machine answered.", 20),
   goals: Count("Calls with a person that reached the campaign's goal.", 9),
   busy: Count("Calls to a busy number.", 6),
   no_answer: Count("Calls nobody answered.", 25),
   failed: Count("Calls that failed.", 5),
-  talk_seconds: Count("Seconds from answer to end, together.", 5400),
-  cost: Type.Number(about("What they cost, in USD, with the carrier's part.", 12.4)),
+  talk_seconds: Count("Total seconds from answer to end.", 5400),
+  cost: Type.Number(about("Total cost in USD, including the carrier's charges.", 12.4)),
 };
 const Share = (description: string) => Nullable(Type.Number(about(description, 0.53)));
 const PeriodSchema = Type.Object({
   start: Moment("When it begins, in UTC."), ...FIGURES,
-}, named("CampaignPeriod", "A campaign's calls of an hour or a day."));
+}, named("CampaignPeriod", "A campaign's calls in an hour or a day."));
 const CalledSchema = Type.Object({
   lead_id: Type.Integer(about("The lead.", 7)),
   main_lead_id: Nullable(Type.Integer(about(
-    "The lead whose other number this is; null: it is the lead's own.", 6))),
+    "The lead this is another number of; null if it is the lead's main number.", 6))),
   phone_number: Type.String(about("The number to call, in E.164.", "+4915112345678")),
   variables: Type.Record(Type.String(), Type.String(), about(
     "The lead's variables.", { first_name: "Ada" })),
   call_id: Type.Integer(about("The call.", 12)),
   status: Type.String(about("The call's status.", "ringing")),
   since: Moment("When the call began, in UTC."),
-  answered_at: Nullable(Moment("When it was answered; null: not yet.")),
-}, named("CampaignCalled", "Somebody a campaign is calling."));
+  answered_at: Nullable(Moment("When it was answered; null if not yet.")),
+}, named("CampaignCalled", "A lead being called."));
 const OutcomeText = Nullable(Type.String(about(
   `How the last call ended: ${LEAD_OUTCOMES.join(", ")}; null: none is over.`, "no_answer")));
 const FiguresSchema = dataOf(Type.Object({
   totals: Type.Object(FIGURES, about("All its calls.")),
-  answer_rate: Share("Calls a person answered, of all; null: no call yet."),
-  voicemail_rate: Share("Calls a machine answered, of all; null: no call yet."),
-  goal_rate: Share("Calls that reached the goal, of those a person answered; null: none, or no goal."),
+  answer_rate: Share("Share of ended calls answered by a person; null if no call has ended."),
+  voicemail_rate: Share("Share of ended calls answered by a machine; null if no call has ended."),
+  goal_rate: Share("Share of calls answered by a person that reached the goal; null if none, or no "
+    + "goal is set."),
   calls_per_hour: Nullable(Type.Number(about(
-    "Calls an hour in the last hour it ran; null: none.", 42))),
+    "Calls per hour in the last hour it ran; null if none.", 42))),
   estimated_end: Nullable(Moment(
-    "When its leads are through at this pace, within its hours; null: not known.")),
-  leads_due: Count("Leads in the queue whose time has come.", 300),
+    "Estimated time all leads are done, at this pace and within its hours; null if not known.")),
+  leads_due: Count("Leads in the queue that are due.", 300),
   leads: Type.Array(Type.Object({
     status: Type.String(about("The state.", "reached-max-retries")),
     last_outcome: OutcomeText,
-    leads: Count("How many leads.", 17),
-  }), about("Leads by state and by how their last call ended, without their other numbers.")),
-  calling: listOf(CalledSchema, "Who is being called, those called first at the front."),
-  periods: listOf(PeriodSchema, "By hour or day, from the first call of the range; oldest first."),
-}, named("CampaignFigures", "What a campaign has come to.")));
+    leads: Count("The number of leads.", 17),
+  }), about("Leads by state and by how their last call ended, not counting secondary numbers.")),
+  calling: listOf(CalledSchema, "Leads being called, earliest first."),
+  periods: listOf(PeriodSchema, "Figures by hour or day, from the first call in range; oldest "
+    + "first."),
+}, named("CampaignFigures", "A campaign's figures.")));
 
 const wireFigures = (figures: CallFigures) => ({
   calls: figures.calls,
@@ -77,13 +79,14 @@ const share = (part: number, whole: number): number | null => (whole === 0 ? nul
 export const PauseSchema = Nullable(Type.Object({
   reason: Type.String(about(
     "`requested`, `balance_too_low`, `assistant_unavailable`: it was stopped. `carrier_failures`, "
-      + "`hours`: it goes on by itself.", "requested")),
-  until: Nullable(Moment("When it goes on by itself; null: once somebody starts it.")),
-  since: Nullable(Moment("When it was stopped; null: not known.")),
-  by: Nullable(Type.String(about("Who stopped it; null: nobody did.", "Ana"))),
-  note: Nullable(Type.String(about("Why, in their words; null: not said.", "Wrong list"))),
-}, named("CampaignPause", "Why a campaign calls nobody just now.")), about(
-  "Why it calls nobody just now; null: it may call, was never started, or is through."));
+    + "`hours`: it resumes by itself.",
+    "requested")),
+  until: Nullable(Moment("When it resumes by itself; null if somebody has to start it.")),
+  since: Nullable(Moment("When it was stopped; null if not known.")),
+  by: Nullable(Type.String(about("Who stopped it; null if nobody did.", "Ana"))),
+  note: Nullable(Type.String(about("The reason given; null if none.", "Wrong list"))),
+}, named("CampaignPause", "Why a campaign is not calling.")), about(
+  "Why it is not calling; null if it may call, was never started, or has completed."));
 
 export const wirePause = (pause: Pause | null): Static<typeof PauseSchema> => pause && {
   reason: pause.reason,
@@ -108,11 +111,11 @@ function figuresRoute(campaigns: Campaigns): Route {
     ...COMMON,
     method: "GET",
     path: "/user/campaigns/{id}/figures",
-    summary: "Read what a campaign has come to: rates, cost, pace, who is being called",
+    summary: "Read a campaign's figures: rates, cost, pace and current calls",
     query: Type.Object({
       by: Type.Optional(OneOf(["hour", "day"], {
         default: "hour",
-        ...about("The width of `periods`: hours of the last two days, or the last thirty days."),
+        ...about("The unit of `periods`: hours of the last two days, or days of the last thirty."),
       })),
     }),
     responses: { 200: { description: "The figures", schema: FiguresSchema }, ...missing },
@@ -151,10 +154,10 @@ function retryRoute(campaigns: Campaigns): Route {
     ...COMMON,
     method: "POST",
     path: "/user/campaigns/{id}/retry",
-    summary: "Call failed leads once more, by how their last call ended",
-    description: "Leads that are through and whose last call ended so are put back in the queue, for "
-      + "one more call each. Blocked numbers stay out, and so does whoever was reached at another "
-      + "number. Asked twice, nobody is called twice.",
+    summary: "Retry leads, by how their last call ended",
+    description: "Puts finished leads whose last call ended this way back in the queue for one "
+      + "more call each. Skips blocked numbers and people reached at another number. Repeating "
+      + "the request does not call anybody twice.",
     body: Type.Object({
       outcomes: Type.Array(
         OneOf(FAILED_OUTCOMES), {
@@ -166,8 +169,8 @@ function retryRoute(campaigns: Campaigns): Route {
       200: {
         description: "Done",
         schema: savedOf(Type.Object(
-          { retried: Count("Leads put back in the queue.", 17) },
-          about("What became of them."))),
+          { retried: Count("The number of leads put back in the queue.", 17) },
+          about("A message."))),
       },
       ...missing,
     },

@@ -45,13 +45,14 @@ const REQUIRED = {
   name: Type.String({
     pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Spring offer"),
   }),
-  assistant_id: Type.Integer(about("The outbound assistant that calls: its `id`.", 1)),
+  assistant_id: Type.Integer(about("The `id` of the outbound assistant that makes the calls.", 1)),
 };
 const OPTIONAL = {
   timezone: Type.Optional({
     ...TimeZone("The timezone must be a valid time zone."),
     ...about(
-      "IANA time zone of hours and days, where a lead's own is not known; left out: the assistant's.",
+      "The IANA time zone of hours and days, used if a lead's own is not known. Defaults to the "
+      + "assistant's.",
       "Europe/Berlin"),
   }),
   max_calls_in_parallel: Type.Optional(Type.Integer({
@@ -59,46 +60,50 @@ const OPTIONAL = {
     ...about("Concurrent calls; the account's plan may allow fewer."),
   })),
   allowed_hours_start_time: Type.Optional(Clock(
-    "allowed hours start time", "From when on is called; left out: from midnight.", "09:00")),
+    "allowed hours start time", "The time of day calling starts. Defaults to midnight.", "09:00")),
   allowed_hours_end_time: Type.Optional(Clock(
-    "allowed hours end time", "Until when is called; left out: until midnight.", "18:00")),
+    "allowed hours end time", "The time of day calling stops. Defaults to midnight.", "18:00")),
   allowed_days: Type.Optional(Type.Array(Day, {
-    minItems: 1, maxItems: 7, ...about("Weekdays on which is called; left out: all.", ["monday"]),
+    minItems: 1, maxItems: 7, ...about("Weekdays on which to call. Defaults to all.", ["monday"]),
   })),
   max_retries: Type.Optional(Type.Integer({
-    minimum: 1, maximum: 5, default: 3, ...about("How often a lead is called at most."),
+    minimum: 1, maximum: 5, default: 3, ...about("The maximum number of calls to a lead."),
   })),
   retry_interval: Type.Optional(Type.Integer({
-    minimum: 10, maximum: RETRY_MINUTES_MAX, default: 60, ...about("Minutes until a lead is called again."),
+    minimum: 10, maximum: RETRY_MINUTES_MAX, default: 60, ...about("Minutes to wait before calling "
+      + "a lead again."),
   })),
   retry_on_voicemail: Type.Optional(Type.Boolean({
-    default: false, ...about("Whether a lead whose machine answered is called again."),
+    default: false, ...about("Whether to call again if an answering machine answered."),
   })),
   retry_on_goal_incomplete: Type.Optional(Type.Boolean({
-    default: false, ...about("Whether a lead is called again until the goal is reached."),
+    default: false, ...about("Whether to call a lead again until the goal is reached."),
   })),
   goal_completion_variable: Type.Optional(Nullable(Type.String({
     maxLength: 255,
-    ...about("The bool of the assistant's `post_call_schema` that says so; null: none.", "status"),
+    ...about("The boolean field of the assistant's `post_call_schema` that marks the goal; null "
+      + "for none.",
+      "status"),
   }))),
   mark_complete_when_no_leads: Type.Optional(Type.Boolean({
-    default: true, ...about("Whether it is completed once no lead is left; else it waits for more."),
+    default: true, ...about("Whether the campaign completes once no leads are left; if not, it "
+      + "waits for more."),
   })),
   phone_number_ids: Type.Optional(Type.Array(Type.Integer(), {
     maxItems: NUMBERS_MAX, uniqueItems: true,
-    ...about("Numbers it calls from, in turn; empty: the assistant's.", [1]),
+    ...about("Numbers to call from, in turn; empty for the assistant's.", [1]),
   })),
 };
 export const CreateBody = Type.Object({ ...REQUIRED, ...OPTIONAL }, collectingErrors);
 const UpdateBody = Type.Object(
   { ...Type.Partial(Type.Object(REQUIRED)).properties, ...OPTIONAL }, collectingErrors);
 const StatusBody = Type.Object({
-  campaign_id: Type.Integer(about("Which campaign: its `id`.", 1)),
+  campaign_id: Type.Integer(about("The campaign's `id`.", 1)),
   action: Type.Optional(Type.Unknown(about("`start` or `stop`.", "start"))),
-  status: Type.Optional(Type.Unknown(about("The same, as older clients call it.", "start"))),
+  status: Type.Optional(Type.Unknown(about("The same, for older clients.", "start"))),
   reason: Type.Optional(Nullable(Type.String({
     maxLength: NAME_CHARS_MAX,
-    ...about("Why it is stopped, in your words, for whoever looks at it.", "Wrong list"),
+    ...about("Your reason for stopping it, shown with the campaign.", "Wrong list"),
   }))),
 });
 const optional = (name: keyof typeof OPTIONAL, example?: unknown) =>
@@ -107,7 +112,8 @@ const optional = (name: keyof typeof OPTIONAL, example?: unknown) =>
 const CampaignSchema = Type.Object({
   id: Type.Integer(about("The campaign's number.", 1)),
   name: REQUIRED.name,
-  status: Type.String(about("How far it is: draft, in-progress, stopped, completed …", "in-progress")),
+  status: Type.String(about("The campaign's status: draft, in-progress, stopped, completed …",
+    "in-progress")),
   assistant_id: REQUIRED.assistant_id,
   timezone: Type.String(optional("timezone", "Europe/Berlin")),
   max_calls_in_parallel: Type.Integer(optional("max_calls_in_parallel", 3)),
@@ -120,37 +126,38 @@ const CampaignSchema = Type.Object({
   retry_on_voicemail: Type.Boolean(optional("retry_on_voicemail")),
   retry_on_goal_incomplete: Type.Boolean(optional("retry_on_goal_incomplete")),
   goal_completion_variable: Nullable(Type.String(about(
-    "The bool of the assistant's `post_call_schema` that says the goal is reached; null: none.",
+    "The boolean field of the assistant's `post_call_schema` that marks the goal; null if none.",
     "status"))),
   phone_number_ids: Type.Array(Type.Integer(), optional("phone_number_ids", [1])),
-  calls_made: Type.Integer(about("How many calls it has made.", 12)),
-  paused_until: Nullable(Moment("The carrier failed: no calls until then; null: it goes on.")),
+  calls_made: Type.Integer(about("The number of calls made.", 12)),
+  paused_until: Nullable(Moment("When calling resumes after carrier failures; null if not "
+    + "paused.")),
   pause: PauseSchema,
   ...TIMES,
-}, named("Campaign", "Calls to many leads, by rules."));
+}, named("Campaign", "A campaign: calls to many leads, by rules."));
 const SavedSchema = savedOf(CampaignSchema);
 const StatusSchema = Type.Object({
-  campaign_id: Type.Integer(about("Which campaign.", 1)),
+  campaign_id: Type.Integer(about("The campaign's id.", 1)),
   status: Type.String(about("Its status now.", "in-progress")),
-}, named("CampaignStatus", "How far a campaign is."));
+}, named("CampaignStatus", "A campaign's status."));
 const DoneSchema = Type.Object({
   message: Type.String(about("What was done.", "Campaign started successfully.")),
   success: Type.Literal(true, about("Always true.")),
   data: StatusSchema,
 });
 const RefusedSchema = Type.Object({
-  message: Type.String(about("Why it was not done.", "Campaign is already in progress.")),
+  message: Type.String(about("The reason.", "Campaign is already in progress.")),
   success: Type.Optional(Type.Literal(false, about("Always false."))),
   ...MISSING_RIGHT,
   data: Type.Optional(StatusSchema),
   errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()), about(
     "Fields at fault.", { campaign_id: ["The campaign id field is required."] }))),
-}, named("RefusalCampaign", "Why a campaign was not started or stopped."));
+}, named("RefusalCampaign", "Why the campaign was not started or stopped."));
 
 const CountsSchema = dataOf(Type.Object(
   Object.fromEntries(LEAD_STATUSES.map((status) =>
     [status, Type.Integer(about(`Leads that are ${status}.`, 3))])),
-  named("LeadCounts", "How many leads are in which state.")));
+  named("LeadCounts", "The number of leads in each state.")));
 const NO_LEADS = Object.fromEntries(LEAD_STATUSES.map((status) => [status, 0]));
 
 const COMMON = { tag: "Campaigns", errorShape: "message", notFound: "Campaign not found" } as const;
@@ -291,7 +298,7 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
       ...COMMON,
       method: "GET",
       path: "/user/campaigns",
-      summary: "List the campaigns",
+      summary: "List campaigns",
       responses: { 200: { description: "All", schema: listOf(CampaignSchema, "All.") } },
       handle: async ({ caller }) =>
         json(200, (await Promise.all(
@@ -302,11 +309,11 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
       method: "POST",
       path: "/user/campaigns",
       aliases: ["/user/campaign"],
-      summary: "Create a campaign; it begins to call once it is started",
+      summary: "Create a campaign; it calls nobody until it is started",
       body: CreateBody,
       responses: {
         201: { description: "Created", schema: SavedSchema },
-        403: { description: "The plan allows no more, or the key may not" },
+        403: { description: "The plan's limit is reached, or the key lacks the right" },
         ...missing,
       },
       handle: async ({ caller, body }) => {
@@ -329,15 +336,15 @@ function statusRoute({ campaigns }: CampaignRoutesOptions): Route {
     ...COMMON,
     method: "POST",
     path: "/user/campaigns/update-status",
-    summary: "Start or stop a campaign; calls under way go on to their end",
+    summary: "Start or stop a campaign; calls in progress are finished",
     body: StatusBody,
     invalidMessage: INVALID,
     responses: {
       200: { description: "Done", schema: DoneSchema },
-      400: refused("No such action, or not now"),
-      403: refused("Another account's"),
+      400: refused("No such action, or not possible in the campaign's status"),
+      403: refused("The campaign belongs to another account"),
       404: refused("No such campaign"),
-      422: refused("The assistant may not call"),
+      422: refused("The assistant cannot make calls"),
     },
     handle: async ({ caller, body: { campaign_id: id, ...body } }) => {
       const action = body.action ?? body.status;
@@ -367,8 +374,8 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
     keyRoute({
       ...item,
       method: "GET",
-      summary: "Read one campaign",
-      responses: { 200: { description: "It", schema: CampaignSchema }, ...missing },
+      summary: "Read a campaign",
+      responses: { 200: { description: "The knowledgebase", schema: CampaignSchema }, ...missing },
       handle: async ({ caller, id }) =>
         json(200, wireCampaign(
           await campaigns.withPause(await campaigns.get(caller.accountId, id)))),
@@ -388,7 +395,7 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
       keyRoute({
         ...item,
         method,
-        summary: "Change a campaign",
+        summary: "Update a campaign",
         body: UpdateBody,
         responses: { 200: { description: "Changed", schema: SavedSchema }, ...missing },
         handle: async ({ caller, id, body }) => {
@@ -405,7 +412,7 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
     keyRoute({
       ...item,
       method: "DELETE",
-      summary: "Delete a campaign with its leads; it is stopped first",
+      summary: "Stop and delete a campaign with its leads",
       responses: { 200: { description: "Deleted", schema: MessageSchema }, ...missing },
       handle: async ({ caller, id }) => {
         await campaigns.remove(caller.accountId, id);

@@ -34,7 +34,7 @@ const Link = Type.Object(
     },
   },
   {
-    ...named("Link", "A page that is read as it is."),
+    ...named("Link", "A single page to read."),
     ...prepared((value) => (typeof value === "string" ? { link: value } : value)),
   },
 );
@@ -42,28 +42,28 @@ const DocumentBody = Type.Object({
   name: Name,
   description: Description,
   type: OneOf(DOCUMENT_TYPES, about(
-    "A website, which is fetched, the kind of the file that is sent, or what is written by "
-      + "hand: `text` or `faq`.")),
+    "The type: a website to fetch, the type of the uploaded file, or typed-in content (`text` or "
+    + "`faq`).")),
   url: Type.Optional(Nullable({
     ...HttpUrl("The url must be a valid URL."),
-    ...about("Of a website: where reading begins; links within it are followed.",
+    ...about("For a website: the page to start from. Links within the site are followed.",
       "https://example.com"),
   })),
   links: Type.Optional(Nullable(Type.Array(Link, {
-    maxItems: LINKS_MAX, ...about("Of a website: pages that are read as they are."),
+    maxItems: LINKS_MAX, ...about("For a website: pages to read, without following links."),
   }))),
   relative_links_limit: Type.Optional(Type.Integer({
     minimum: 1, maximum: 50, default: LINKS_FOLLOWED_DEFAULT,
-    ...about("How many links of `url` are followed."),
+    ...about("How many links from `url` to follow."),
   })),
   sitemap_url: Type.Optional(Nullable({
     ...HttpUrl("The sitemap url must be a valid URL."),
-    ...about("Of a website: a sitemap, or an index of sitemaps; the pages of its site are read.",
+    ...about("For a website: a sitemap or sitemap index; the pages of its site are read.",
       "https://example.com/sitemap.xml"),
   })),
   sitemap_pages_limit: Type.Optional(Type.Integer({
     minimum: 1, maximum: SITEMAP_PAGES_MAX, default: SITEMAP_PAGES_DEFAULT,
-    ...about("How many pages of `sitemap_url` are read."),
+    ...about("How many pages of `sitemap_url` to read."),
   })),
   read_again_every_hours: Type.Optional(RereadHours),
   ignore_robots: Type.Optional(IgnoreRobots),
@@ -114,7 +114,7 @@ function documentReads(knowledgebases: Knowledgebases): Route[] {
       method: "GET",
       path: DOCUMENTS,
       params: ofBase,
-      summary: "List the documents of a knowledgebase",
+      summary: "List a knowledgebase's documents",
       responses: {
         200: { description: "All", schema: dataOf(listOf(DocumentSchema, "All.")) },
       },
@@ -128,8 +128,9 @@ function documentReads(knowledgebases: Knowledgebases): Route[] {
       method: "GET",
       path: DOCUMENT,
       params: ofDocument,
-      summary: "Read one document's state",
-      responses: { 200: { description: "It", schema: dataOf(WrittenDocumentSchema) } },
+      summary: "Read a document",
+      responses: { 200: { description: "The knowledgebase",
+        schema: dataOf(WrittenDocumentSchema) } },
       handle: async ({ caller, id, http }) => {
         const document = await knowledgebases.getDocument(caller.accountId, id, documentIdOf(http));
         const written = await knowledgebases.written(document);
@@ -145,8 +146,9 @@ function chunksRoute(knowledgebases: Knowledgebases): Route {
     method: "GET",
     path: `${DOCUMENT}/chunks`,
     params: ofDocument,
-    summary: "List what was read of a document, in pages",
-    description: "The pieces a search finds, in the document's order, each with its page or address.",
+    summary: "List a document's chunks, in pages",
+    description: "Lists the pieces that searches find, in document order, each with its page or "
+      + "URL.",
     query: Type.Object(pageQuery()),
     responses: { 200: { description: "A page", schema: PageSchema(ChunkSchema) } },
     handle: async ({ caller, id, query, http, baseUrl }) => {
@@ -241,13 +243,15 @@ function createDocumentRoute(options: DocumentRoutesOptions): Route {
     path: DOCUMENTS,
     params: ofBase,
     summary: "Create a document",
-    description: "A website or what is written by hand as JSON, a file as multipart/form-data. It is read in the background: "
-      + "its `status` and the event `document_status_changed` say when.",
+    description: "Send a website or typed-in content as JSON, or a file as multipart/form-data. "
+      + "The document is read in the background; its `status` and the `document_status_changed` "
+      + "event show when it is done.",
     body: DocumentBody,
     bodyBytesMax: WRITTEN_BYTES_MAX,
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax, isOptional: true },
     responses: {
-      201: { description: "Created; it is read in the background", schema: savedOf(NewDocumentSchema) },
+      201: { description: "Created; the document is read in the background",
+        schema: savedOf(NewDocumentSchema) },
     },
     handle: async ({ caller, id, body, http }) => {
       const { accountId } = caller;
@@ -275,12 +279,14 @@ function readAgainRoute(knowledgebases: Knowledgebases): Route {
     method: "POST",
     path: `${DOCUMENT}/read`,
     params: ofDocument,
-    summary: "Read a document again: one that failed, or a website",
-    description: "What was read before is found until it is done, and stays where it fails.",
+    summary: "Read a failed document or a website again",
+    description: "Searches find the old content until reading is done; if it fails, the old "
+      + "content stays.",
     responses: {
-      200: { description: "It is read in the background", schema: savedOf(ChangedDocumentSchema) },
-      409: { description: "It is being read already" },
-      422: { description: "It was read, and is no website" },
+      200: { description: "The document is read in the background",
+        schema: savedOf(ChangedDocumentSchema) },
+      409: { description: "The document is already being read" },
+      422: { description: "The document was read successfully and is not a website" },
     },
     handle: async ({ caller, id, http }) => {
       const document = await knowledgebases.readAgain(caller.accountId, id, documentIdOf(http));
@@ -299,14 +305,14 @@ function documentWrites(knowledgebases: Knowledgebases): Route[] {
         method,
         path: DOCUMENT,
         params: ofDocument,
-        summary: "Change name, description, what is written by hand, or how a website is read",
-        description: "A text or questions that are changed are read again at once; what they said "
-          + "before is found until then.",
+        summary: "Update a document",
+        description: "Changes the name, description, typed-in content or website options. Changed "
+          + "content is read again at once; until then searches find the old content.",
         body: ChangeBody,
         bodyBytesMax: WRITTEN_BYTES_MAX,
         responses: {
           200: { description: "Changed", schema: savedOf(ChangedDocumentSchema) },
-          409: { description: "It is being read: please try again in a moment" },
+          409: { description: "The document is being read; try again in a moment" },
         },
         handle: async ({ caller, id, body, http }) => {
           const {

@@ -31,7 +31,7 @@ function collectionRoutes(knowledgebases: Knowledgebases): Route[] {
       ...COMMON,
       method: "GET",
       path,
-      summary: "List the knowledgebases",
+      summary: "List knowledgebases",
       responses: { 200: { description: "All", schema: dataOf(listOf(KnowledgebaseSchema, "All.")) } },
       handle: async ({ caller }) =>
         json(200, { data: (await knowledgebases.list(caller.accountId)).map(wireKnowledgebase) }),
@@ -61,8 +61,8 @@ function itemRoutes(knowledgebases: Knowledgebases): Route[] {
       method: "GET",
       path,
       params: ofBase,
-      summary: "Read one knowledgebase",
-      responses: { 200: { description: "It", schema: dataOf(KnowledgebaseSchema) } },
+      summary: "Read a knowledgebase",
+      responses: { 200: { description: "The knowledgebase", schema: dataOf(KnowledgebaseSchema) } },
       handle: async ({ caller, id }) =>
         json(200, { data: wireKnowledgebase(await knowledgebases.get(caller.accountId, id)) }),
     }),
@@ -72,7 +72,7 @@ function itemRoutes(knowledgebases: Knowledgebases): Route[] {
         method,
         path,
         params: ofBase,
-        summary: "Change name or description",
+        summary: "Update a knowledgebase",
         body: ChangeBody,
         responses: {
           200: { description: "Changed", schema: savedOf(ChangedKnowledgebaseSchema) },
@@ -89,7 +89,7 @@ function itemRoutes(knowledgebases: Knowledgebases): Route[] {
       method: "DELETE",
       path,
       params: ofBase,
-      summary: "Delete a knowledgebase with its documents; assistants go on without it",
+      summary: "Delete a knowledgebase with its documents; assistants continue without it",
       responses: { 200: { description: "Deleted", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
         await knowledgebases.remove(caller.accountId, id);

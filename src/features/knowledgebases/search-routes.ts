@@ -12,38 +12,40 @@ import type { Retrieval } from "./retrieval.ts";
 const SearchBody = Type.Object({
   query: Type.String({
     pattern: "\\S", maxLength: LIMITS.messageCharsMax,
-    ...about("A question, as a person would ask it.", "What does a city bike cost?"),
+    ...about("The question, as a person would ask it.", "What does a city bike cost?"),
   }),
 });
 
 const rankOf = (description: string, score: string, example: number) => Nullable(Type.Object({
-  place: Type.Integer(about("Its place in this ranking, from 1.", 1)),
+  place: Type.Integer(about("Rank, from 1.", 1)),
   score: Type.Number(about(score, example)),
 }, about(description)));
 
 const FoundSchema = Type.Object({
-  document_id: Type.Integer(about("The document it is of.", 1)),
-  document: Type.String(about("What the document is called.", "Prices 2026")),
-  chunk: Type.Integer(about("Which piece of the document: its `chunk`, as the document's chunks list it.", 3)),
+  document_id: Type.Integer(about("The document it is from.", 1)),
+  document: Type.String(about("The document's name.", "Prices 2026")),
+  chunk: Type.Integer(about("The chunk: its `chunk` in the document's chunks.", 3)),
   headings: Type.Array(Type.String(), about("The headings above it, outermost first.", ["Bikes"])),
-  page: Nullable(Type.Integer(about("The page it is on; null: the format has none.", 2))),
-  url: Nullable(Type.String(about("The web page it is of; null: a file.", "https://example.com/"))),
+  page: Nullable(Type.Integer(about("The page it is on; null if the format has no pages.", 2))),
+  url: Nullable(Type.String(about("The web page it is from; null for a file.",
+    "https://example.com/"))),
   text: Type.String(about("What it says.", "A city bike costs 20 dollars a day.")),
   score: Type.Number(about(
-    "From 0 to 1, of all rankings together; 1: the first of each.", 0.98)),
-  words: rankOf("By the words of the question; null: it has none of them.",
-    "BM25: higher is better, comparable within one answer.", 4.2),
-  meaning: rankOf("By what is meant; null: not compared, or too far away.",
-    "The cosine of both vectors: 1 is the same.", 0.81),
+    "The combined score of all rankings, from 0 to 1; 1 is the top of each.", 0.98)),
+  words: rankOf("The ranking by the question's words; null if it contains none of them.",
+    "BM25 score: higher is better, comparable within one response.", 4.2),
+  meaning: rankOf("The ranking by meaning; null if not compared or not similar enough.",
+    "Cosine similarity; 1 is identical.", 0.81),
   is_given: Type.Boolean(about(
-    "Whether an assistant that asks this is given the passage: it gets the first few alone.")),
-}, named("FoundPassage", "A passage as a search found it."));
+    "Whether an assistant would be given this passage; it gets only the first few.")),
+}, named("FoundPassage", "A passage found by a search."));
 
 const SearchSchema = Type.Object({
-  results: listOf(FoundSchema, "The best first; none: nothing was found."),
+  results: listOf(FoundSchema, "The passages, best first; empty if nothing was found."),
   by_meaning: Type.Boolean(about(
-    "Whether meaning counted too; false: the server has no embeddings, or they did not answer.")),
-}, named("SearchTrial", "What a knowledgebase has for a question."));
+    "Whether meaning was compared too; false if the server has no embeddings or they did not "
+    + "respond.")),
+}, named("SearchTrial", "The search results for a question."));
 
 const rounded = (value: number): number => Number(value.toFixed(4));
 
@@ -67,9 +69,9 @@ export function searchRoutes({ retrieval }: { retrieval: Pick<Retrieval, "trySea
       method: "POST",
       path: "/user/knowledgebases/{id}/search",
       params: { id: IdOf("knowledgebase", "GET /user/knowledgebases") },
-      summary: "Try what a question finds",
-      description: "The search an assistant would make, with more results and their scores. It "
-        + "costs nothing, changes nothing, and counts as a read.",
+      summary: "Search a knowledgebase",
+      description: "Runs the search an assistant would run, with more results and their scores. "
+        + "Free, changes nothing, and counts as a read.",
       scope: "read",
       body: SearchBody,
       responses: { 200: { description: "The result", schema: dataOf(SearchSchema) } },

@@ -13,7 +13,8 @@ export const Name = Type.String({
   pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Prices 2026"),
 });
 export const Description = Type.Optional(Nullable(Type.String({
-  maxLength: NAME_CHARS_MAX, ...about("What is in it; null: not said.", "Prices of all goods"),
+  maxLength: NAME_CHARS_MAX, ...about("Description of its content; null if none.",
+    "Prices of all goods"),
 })));
 
 const STATUS_LABELS = {
@@ -28,63 +29,67 @@ const TYPE_LABELS: Record<DocumentType, string> = {
 const KNOWLEDGEBASE = {
   id: Type.Integer(about("The knowledgebase's number.", 1)),
   name: Type.String(about("What it is called.", "Price lists")),
-  description: Nullable(Type.String(about("What is in it; null: not said.", "Everything we sell"))),
+  description: Nullable(Type.String(about("Description of its content; null if none.",
+    "Everything we sell"))),
   status: OneOf(["empty", "processing", "active", "failed"], about(
-    "Whether documents are still read; failed: none could be, so that there is nothing to find.")),
+    "Whether documents are still being read; failed: no document could be read, so nothing can be "
+    + "found.")),
   status_label: Type.String(about("The status in words.", "Active")),
 };
 
 export const KnowledgebaseSchema = Type.Object({
   ...KNOWLEDGEBASE,
-  documents_count: Type.Integer(about("How many documents it has.", 3)),
-  assistants_count: Type.Integer(about("How many assistants look things up in it.", 1)),
+  documents_count: Type.Integer(about("The number of documents.", 3)),
+  assistants_count: Type.Integer(about("The number of assistants that use it.", 1)),
   ...TIMES,
-}, named("Knowledgebase", "Documents an assistant can look things up in."));
+}, named("Knowledgebase", "A knowledgebase: documents an assistant can look things up in."));
 export const NewKnowledgebaseSchema = Type.Object(
-  { ...KNOWLEDGEBASE, ...TIMES }, named("NewKnowledgebase", "A knowledgebase that was made."));
+  { ...KNOWLEDGEBASE, ...TIMES }, named("NewKnowledgebase", "A new knowledgebase."));
 export const ChangedKnowledgebaseSchema = Type.Object(
   { ...KNOWLEDGEBASE, updated_at: Moment(UPDATED) },
-  named("ChangedKnowledgebase", "A knowledgebase that was changed."));
+  named("ChangedKnowledgebase", "A changed knowledgebase."));
 
 const DOCUMENT = {
   id: Type.Integer(about("The document's number.", 1)),
   name: Type.String(about("What it is called.", "Prices 2026")),
-  description: Nullable(Type.String(about("What is in it; null: not said.", "Prices of all goods"))),
+  description: Nullable(Type.String(about("Description of its content; null if none.",
+    "Prices of all goods"))),
   type: OneOf(DOCUMENT_TYPES, about(
-    "A website, the kind of the file, or what is written by hand: a text, questions and answers.")),
+    "The type: a website, a type of file, or typed-in content (a text, or questions and "
+    + "answers).")),
   type_label: Type.String(about("The type in words.", "PDF")),
-  status: OneOf(["processing", "active", "failed"], about("Whether it is still read.")),
+  status: OneOf(["processing", "active", "failed"], about("The status of reading it.")),
   status_label: Type.String(about("The status in words.", "Active")),
 };
 const READ = {
   failure_reason: Nullable(Type.String(about(
-    "Why it could not be read, in words; null: it could, or is still read. With the status active: "
-      + "why it could not be read again; what was read before is still found.",
+    "Why reading failed; null if it did not. With status active: why the last reading again "
+    + "failed; the old content is still found.",
     "The file is protected by a password."))),
-  pages: Type.Integer(about("Pages read.", 12)),
-  characters: Type.Integer(about("Characters read.", 24_310)),
+  pages: Type.Integer(about("The number of pages read.", 12)),
+  characters: Type.Integer(about("The number of characters read.", 24_310)),
 };
 
 const REREAD_HOURS_MAX = 24 * 365;
 
 export const RereadHours = Nullable(Type.Integer({
   minimum: 1, maximum: REREAD_HOURS_MAX,
-  ...about("A website is read again after so many hours, and only what has changed; null: never "
-    + "by itself.", 24),
+  ...about("Hours after which a website is read again, changed pages only; null for never.", 24),
 }));
 export const IgnoreRobots = Type.Boolean(about(
-  "Of a website that is one's own: its robots.txt is not obeyed. Who says so stands in the audit log.",
+  "For a website of your own: ignores its robots.txt. The audit log records who set this.",
   false));
 const SITE = {
   read_again_every_hours: RereadHours,
   ignore_robots: IgnoreRobots,
   sitemap_url: Nullable(Type.String(about(
-    "The sitemap that names a website's pages; null: it has none.", "https://example.com/sitemap.xml"))),
-  read_at: Nullable(Moment("When it was read last; null: never.")),
-  next_read_at: Nullable(Moment("When it is read again; null: not by itself.")),
+    "The sitemap that lists a website's pages; null if none.", "https://example.com/sitemap.xml"))),
+  read_at: Nullable(Moment("When it was last read; null if never.")),
+  next_read_at: Nullable(Moment("When it will be read again; null if not automatically.")),
 };
 export const DocumentSchema = Type.Object(
-  { ...DOCUMENT, ...READ, ...SITE, ...TIMES }, named("Document", "A file or a website that was read."));
+  { ...DOCUMENT, ...READ, ...SITE, ...TIMES }, named("Document", "A document: a file, a website or "
+    + "typed-in content."));
 const QUESTION_CHARS_MAX = 500;
 const ANSWER_CHARS_MAX = 3000;
 const QUESTIONS_MAX = 500;
@@ -92,38 +97,40 @@ const TEXT_CHARS_MAX = 200_000;
 
 export const Text = Type.String({
   pattern: "\\S", maxLength: TEXT_CHARS_MAX,
-  ...about("What it says; lines that begin with `#` are headings.", "# Hours\n\nWe open at nine."),
+  ...about("The text; lines that begin with `#` are headings.", "# Hours\n\nWe open at nine."),
 });
 export const Questions = Type.Array(Type.Object({
   question: Type.String({
-    pattern: "\\S", maxLength: QUESTION_CHARS_MAX, ...about("As people ask it.", "When do you open?"),
+    pattern: "\\S", maxLength: QUESTION_CHARS_MAX, ...about("The question, as people ask it.",
+      "When do you open?"),
   }),
   answer: Type.String({
-    pattern: "\\S", maxLength: ANSWER_CHARS_MAX, ...about("What is right.", "At nine, every day."),
+    pattern: "\\S", maxLength: ANSWER_CHARS_MAX, ...about("The answer.", "At nine, every day."),
   }),
-}, named("QuestionAndAnswer", "A question with its answer.")), {
+}, named("QuestionAndAnswer", "A question and its answer.")), {
   minItems: 1, maxItems: QUESTIONS_MAX,
-  ...about("Questions with their answers, each found by itself."),
+  ...about("Questions with answers; each pair is searched on its own."),
 });
 export const WrittenDocumentSchema = Type.Object({
   ...DOCUMENT, ...READ, ...SITE, ...TIMES,
   text: Nullable(Text), questions: Nullable(Questions),
-}, named("WrittenDocument", "A document, with what was written by hand where it was."));
+}, named("WrittenDocument", "A document, with its content if typed in."));
 
 export const ChunkSchema = Type.Object({
-  chunk: Type.Integer(about("Its place in the document, as searches name it.", 3)),
+  chunk: Type.Integer(about("Its position in the document, as in search results.", 3)),
   headings: Type.Array(Type.String(), about("The headings above it, outermost first.", ["Bikes"])),
-  page: Nullable(Type.Integer(about("The page it is on; null: the format has none.", 2))),
-  url: Nullable(Type.String(about("The web page it is of; null: a file.", "https://example.com/"))),
+  page: Nullable(Type.Integer(about("The page it is on; null if the format has no pages.", 2))),
+  url: Nullable(Type.String(about("The web page it is from; null for a file.",
+    "https://example.com/"))),
   text: Type.String(about("What was read.", "A city bike costs 20 dollars a day.")),
-}, named("DocumentChunk", "A piece of a document, as searches find it."));
+}, named("DocumentChunk", "A chunk of a document, as searches find it."));
 
 export const NewDocumentSchema = Type.Object(
   { ...DOCUMENT, created_at: Moment(CREATED) },
-  named("NewDocument", "A document that will be read in the background."));
+  named("NewDocument", "A new document, to be read in the background."));
 export const ChangedDocumentSchema = Type.Object(
   { ...DOCUMENT, updated_at: Moment(UPDATED) },
-  named("ChangedDocument", "A document that was changed."));
+  named("ChangedDocument", "A changed document."));
 
 const headOf = ({ id, name, description, status }: Knowledgebase) => ({
   id, name, description, status, status_label: STATUS_LABELS[status],

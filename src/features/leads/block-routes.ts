@@ -15,13 +15,13 @@ const COMMON = { tag: "Leads", errorShape: "message", path } as const;
 const BlockBody = Type.Object({
   phone_number: PhoneText,
   reason: Type.Optional(Nullable(Type.String({
-    maxLength: 255, ...about("Why, in your words; null: not said.", "Asked us not to"),
+    maxLength: 255, ...about("Your reason; null if none.", "Asked us not to"),
   }))),
 });
 const BlockAnswer = Type.Object({
   ...savedOf(BlockedSchema).properties,
-  was_blocked: Type.Boolean(about("Whether it was on the list before.", false)),
-  blacklisted_leads: Type.Integer(about("How many leads became blacklisted by it.", 1)),
+  was_blocked: Type.Boolean(about("Whether it was already blocked.", false)),
+  blacklisted_leads: Type.Integer(about("The number of leads that became blacklisted.", 1)),
 });
 /** Where a client cannot send a body with DELETE, the number is in the query. */
 const UnblockFields = Type.Object({ phone_number: Type.Optional(PhoneText) });
@@ -38,7 +38,7 @@ export function blockRoutes(leads: Leads): Route[] {
     keyRoute({
       ...COMMON,
       method: "GET",
-      summary: "List the numbers nobody may call, newest first",
+      summary: "List blocked numbers, newest first",
       query: Type.Object(pageQuery()),
       responses: { 200: { description: "A page", schema: PageSchema(BlockedSchema) } },
       handle: async ({ caller, query, http, baseUrl }) => {
@@ -53,7 +53,7 @@ export function blockRoutes(leads: Leads): Route[] {
       ...COMMON,
       method: "POST",
       summary: "Block a number",
-      description: "Nobody calls it any more; its leads become blacklisted.",
+      description: "The number is never called again, and its leads become blacklisted.",
       body: BlockBody,
       responses: {
         200: { description: "Blocked", schema: BlockAnswer },
@@ -71,13 +71,13 @@ export function blockRoutes(leads: Leads): Route[] {
       ...COMMON,
       method: "DELETE",
       summary: "Unblock a number",
-      description: "The number is in the body or the query. Its leads stay as they are until they "
-        + "are set anew.",
+      description: "Send the number in the body or the query. Its leads stay blacklisted until you "
+        + "change their status.",
       query: UnblockFields,
       body: UnblockFields,
       responses: {
-        200: { description: "Taken off", schema: MessageSchema },
-        404: { description: "Not on the list" },
+        200: { description: "Unblocked", schema: MessageSchema },
+        404: { description: "The number is not blocked" },
       },
       handle: async ({ caller, query, body }) => {
         await leads.unblock(caller.accountId, numberFrom(body.phone_number ?? query.phone_number));

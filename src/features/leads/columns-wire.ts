@@ -20,11 +20,11 @@ const ColumnNumber = (description: string) =>
 const VariableColumns = Type.Array(
   Type.Object({
     column: ColumnNumber("Which column."),
-    name: Type.String(about("The variable its cells become.", "first_name")),
+    name: Type.String(about("The variable the column becomes.", "first_name")),
   }, { additionalProperties: false }),
   {
     maxItems: LIMITS.variablesMax,
-    ...about("The columns that become variables; the others are left out."),
+    ...about("The columns that become variables; all others are ignored."),
   });
 
 /** Multipart forms send the mapping as JSON text. */
@@ -37,16 +37,16 @@ export const MappingField = Type.Optional(Type.Object({
   variables: Type.Optional(VariableColumns),
 }, {
   additionalProperties: false, ...fromText,
-  ...about("What the file's columns are; in a form, as JSON. Left out: the header says it.",
+  ...about("What the file's columns mean; as JSON in a form. Defaults to what the header says.",
     { phone_number: 2, variables: [{ column: 1, name: "first_name" }] }),
 }));
 type Mapping = Exclude<Static<typeof MappingField>, undefined>;
 
 export const GuessSchema = Type.Object({
   phone_number: Nullable(ColumnNumber("The column of the telephone number."), about(
-    "The column that looks like telephone numbers; null: none does.", 1)),
+    "The column that looks like telephone numbers; null if none does.", 1)),
   variables: VariableColumns,
-}, named("ImportMapping", "What the file's columns seem to be, as the import takes it."));
+}, named("ImportMapping", "The detected mapping, in the form the import takes."));
 
 export interface Columns {
   /** How many columns the header has. */

@@ -16,34 +16,39 @@ import { DUPLICATES, type ImportProgress, type Leads, type NewLead } from "./lea
 const TEXT_CHARS_MAX = 64;
 
 const ImportBody = Type.Object({
-  campaign_id: Type.Integer(about("The campaign that is to call them: its `id`.", 1)),
+  campaign_id: Type.Integer(about("The `id` of the campaign that should call the leads.", 1)),
   allow_dupplicate: Type.Optional(Type.Boolean({
-    default: false, ...about("Whether numbers may be in the campaign already."),
+    default: false, ...about("Whether to add numbers the campaign already has."),
   })),
   duplicates: Type.Optional(OneOf(DUPLICATES, about(
-    "What becomes of numbers the campaign has: `skip` leaves them out, `add` adds them once more, "
-      + "`update` gives their variables to the lead there is. Left out: as `allow_dupplicate` says.",
+    "What to do with numbers the campaign already has: `skip` leaves them out, `add` adds them "
+    + "again, `update` updates the existing lead's variables. Defaults to what `allow_dupplicate` "
+    + "says.",
     "skip"))),
   mapping: MappingField,
   import_id: Type.Optional(Type.String({
     minLength: 1, maxLength: 64, ...about(
-      "A name of your own for this import: the account's stream then has `lead_import_progress` with "
-        + "it, so many times a second as it is worth: `rows` of `rows_total` are done.", "import-7"),
+      "A name you choose for this import. The account's stream then sends `lead_import_progress` "
+      + "events with this name and how many `rows` of `rows_total` are done.",
+      "import-7"),
   })),
 });
 const ReportSchema = Type.Object({
-  imported: Type.Integer(about("Rows that became leads.", 98)),
-  duplicates: Type.Integer(about("Rows left out, as the campaign has their number.", 1)),
+  imported: Type.Integer(about("The number of rows added as leads.", 98)),
+  duplicates: Type.Integer(about("The number of rows skipped because the campaign already has the "
+    + "number.",
+    1)),
   updated: Type.Integer(about(
-    "Rows among these duplicates whose variables went to the lead there is.", 0)),
-  failed: Type.Integer(about("Rows that could not be read.", 1)),
+    "The number of these duplicates whose variables updated the existing lead.", 0)),
+  failed: Type.Integer(about("The number of rows that could not be read.", 1)),
   errors: Type.Array(Type.Object({
-    row: Type.Integer(about("As spreadsheets count: the header is 1.", 12)),
-    phone_number: Type.String(about("What stood in the number's column.", "12ab")),
-    message: Type.String(about("What is wrong with the row.", "Invalid phone number")),
+    row: Type.Integer(about("The row number, as spreadsheets count; the header is 1.", 12)),
+    phone_number: Type.String(about("The content of the number's column.", "12ab")),
+    message: Type.String(about("The problem with the row.", "Invalid phone number")),
   }), about("The first rows that could not be read.")),
-  errors_truncated: Type.Boolean(about("Whether more rows failed than `errors` lists.", false)),
-}, named("ImportReport", "What became of the rows of a file."));
+  errors_truncated: Type.Boolean(about("Whether more rows failed than are listed in `errors`.",
+    false)),
+}, named("ImportReport", "The result of an import."));
 type Report = typeof ReportSchema.static;
 
 export function importRoute(
@@ -57,20 +62,21 @@ export function importRoute(
     method: "POST",
     path: "/user/leads/import",
     summary: "Import leads from a CSV or XLSX file",
-    description: "Its first row names the columns: `phone_number`, `phone` or `number`; every other "
-      + "column is a variable; `mapping` says otherwise. CSV is read as UTF-8, UTF-16 or as Windows "
-      + "wrote it, with commas, semicolons, tabs or bars between columns; of a workbook the first "
-      + "sheet that is shown. An import goes on when its request is given up, once all of the file "
-      + "has come; one that was cut off is sent once more, with `duplicates` as `skip`.",
+    description: "The first row names the columns: one is `phone_number`, `phone` or `number`, and "
+      + "every other column becomes a variable, unless `mapping` says otherwise. CSV may be "
+      + "UTF-8, UTF-16 or a Windows code page, with commas, semicolons, tabs or bars between "
+      + "columns. Of a workbook, the first visible sheet is read. Once the whole file has "
+      + "arrived, the import finishes even if the client disconnects. If the upload was cut off, "
+      + "send it again with `duplicates` set to `skip`.",
     body: ImportBody,
     upload: { folder: uploadsDir, fileBytesMax: LIMITS.uploadBytesMax },
     responses: {
       200: {
-        description: "What became of the rows",
+        description: "The result, row by row",
         schema: savedOf(ReportSchema),
       },
       404: { description: "No such campaign" },
-      422: { description: "No such file, no column of numbers, or a mapping that does not fit" },
+      422: { description: "No file, no column of numbers, or an invalid mapping" },
     },
     handle: async ({ caller, body, http }) => {
       const { accountId } = caller;

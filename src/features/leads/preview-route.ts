@@ -15,21 +15,21 @@ import { uploadOf } from "./import-route.ts";
 const PreviewSchema = Type.Object({
   encoding: Nullable(OneOf(
     ["utf-8", "utf-16le", "utf-16be", "windows-1252"],
-    about("How the characters of a CSV file are written; null: it is a workbook."))),
+    about("The character encoding of a CSV file; null for a workbook."))),
   delimiter: Nullable(OneOf(
-    [",", ";", "\t", "|"], about("What stands between the columns of a CSV file."))),
+    [",", ";", "\t", "|"], about("The column separator of a CSV file."))),
   sheet: Nullable(Type.String(about(
-    "The sheet of a workbook that is read: the first that is shown; null: it is CSV.", "Kunden"))),
+    "The sheet that is read: a workbook's first visible sheet; null for CSV.", "Kunden"))),
   columns: Type.Array(Type.Object({
-    name: Type.String(about("What stands in the header.", "first_name")),
-    numbers: Type.Integer(about("In how many of `rows` it has a telephone number.", 0)),
+    name: Type.String(about("The column's header.", "first_name")),
+    numbers: Type.Integer(about("In how many of the `rows` it has a telephone number.", 0)),
   }), about("The columns of the file.")),
   rows: Type.Array(Type.Object({
-    row: Type.Integer(about("As spreadsheets count: the header is 1.", 2)),
-    cells: Type.Array(Type.String(), about("What stands in each column; long texts are cut.", ["Ada"])),
-  }), about("Its first rows that can be read.")),
+    row: Type.Integer(about("The row number, as spreadsheets count; the header is 1.", 2)),
+    cells: Type.Array(Type.String(), about("The cells of the row; long texts are cut.", ["Ada"])),
+  }), about("The first readable rows.")),
   mapping: GuessSchema,
-}, named("ImportPreview", "The beginning of a file as the import would read it."));
+}, named("ImportPreview", "The beginning of a file, as the import would read it."));
 
 async function previewOf(
   { sheet, rows: readRows }: ImportFile,
@@ -76,10 +76,10 @@ export function previewRoute(
     upload: { folder: uploadsDir, fileBytesMax },
     responses: {
       200: {
-        description: "How the import would read it",
+        description: "The preview",
         schema: Type.Object({ data: PreviewSchema }),
       },
-      422: { description: "No such file, or one with too many columns" },
+      422: { description: "No file, or a file with too many columns" },
     },
     handle: async ({ http }) => {
       const uploaded = uploadOf(http.form, fileBytesMax);

@@ -28,22 +28,23 @@ const Contact = Type.Object({
 });
 const CreateBody = Type.Object({
   ...Contact.properties,
-  campaign_id: Type.Integer(about("The campaign that is to call: its `id`.", 1)),
+  campaign_id: Type.Integer(about("The `id` of the campaign that should call the lead.", 1)),
   allow_dupplicate: Type.Optional(Type.Boolean({
-    default: false, ...about("Whether the number may be in the campaign already."),
+    default: false, ...about("Whether to add the number even if the campaign already has it."),
   })),
   secondary_contacts: Type.Optional(Type.Array(Contact, {
     maxItems: LIMITS.secondaryContactsMax,
-    ...about("Other numbers of the same person, called in turn while nobody is reached."),
+    ...about("Other numbers of the same person, called in turn until the person is reached."),
   })),
 });
 const UpdateBody = Type.Object({
   campaign_id: Type.Optional(Type.Integer({
-    ...about("The campaign it moves to.", 1), ...withMessage("The selected campaign does not exist"),
+    ...about("The campaign to move it to.",
+      1), ...withMessage("The selected campaign does not exist"),
   })),
   phone_number: Type.Optional(PhoneText),
   status: Type.Optional(OneOf(SETTABLE_STATUSES, {
-    ...about("`created` puts it back in the queue; the others take it out."),
+    ...about("`created` puts it back in the queue; the other states take it out."),
     ...withMessage("This status is assigned automatically and cannot be set manually"),
   })),
   variables: Type.Optional(VariablesField),
@@ -53,13 +54,14 @@ const ListQuery = Type.Object({
   status: Type.Optional(OneOf(LEAD_STATUSES, about("Only leads in this state."))),
   campaign_id: Type.Optional(Type.Integer(about("Only leads of this campaign.", 1))),
   phone_number: Type.Optional(Type.String({
-    maxLength: 64, ...about("Only leads with this in their number.", "15112345"),
+    maxLength: 64, ...about("Only leads whose number contains this.", "15112345"),
   })),
-  last_outcome: Type.Optional(OneOf(LEAD_OUTCOMES, about("Only leads whose last call ended so."))),
-  due: Type.Optional(Type.Boolean(about("Only leads in the queue whose time has come.", true))),
+  last_outcome: Type.Optional(OneOf(LEAD_OUTCOMES, about("Only leads whose last call ended this "
+    + "way."))),
+  due: Type.Optional(Type.Boolean(about("Only leads in the queue that are due.", true))),
   order: Type.Optional(OneOf(["newest", "active"], {
     default: "newest",
-    ...about("`active`, with a campaign: who is being called first, then by state."),
+    ...about("`active`, for a campaign: leads being called first, then by state."),
   })),
   ...dayQuery,
 });
@@ -67,7 +69,7 @@ const SavedSchema = savedOf(LeadSchema);
 
 const COMMON = { tag: "Leads", errorShape: "message", notFound: "Lead not found" } as const;
 const missing = { 404: { description: "No such lead or campaign" } };
-const busy = { 409: { description: "It is being called" } };
+const busy = { 409: { description: "The lead is being called right now" } };
 
 interface LeadRoutesOptions {
   leads: Leads;
@@ -106,7 +108,7 @@ function createRoute(leads: Leads): Route {
     method: "POST",
     path: "/user/lead",
     aliases: ["/user/leads"],
-    summary: "Add somebody to a campaign",
+    summary: "Add a lead to a campaign",
     body: CreateBody,
     responses: {
       200: { description: "Added", schema: SavedSchema }, ...missing,
@@ -184,7 +186,7 @@ function itemRoutes(leads: Leads): Route[] {
     keyRoute({
       ...item,
       method: "GET",
-      summary: "Read one lead",
+      summary: "Read a lead",
       responses: { 200: { description: "The lead", schema: LeadSchema }, ...missing },
       handle: async ({ caller, id }) => json(200, wireLead(await leads.get(caller.accountId, id))),
     }),
@@ -193,8 +195,8 @@ function itemRoutes(leads: Leads): Route[] {
         ...item,
         method,
         aliases: ["/leads/{id}"],
-        summary: "Change a lead",
-        description: "Variables are merged with those it has; unknown fields are refused.",
+        summary: "Update a lead",
+        description: "Merges variables with the existing ones. Unknown fields are refused.",
         body: UpdateBody,
         responses: {
           200: { description: "Changed", schema: SavedSchema }, ...missing, ...busy,

@@ -11,7 +11,7 @@ import {
 /** Some clients send telephone numbers as JSON numbers. */
 export const PhoneText = Type.String({
   maxLength: 64,
-  ...about("The telephone number, with country code.", "+4915112345678"),
+  ...about("The telephone number, including the country code.", "+4915112345678"),
   ...prepared((value) => (typeof value === "number" ? String(value) : value)),
 });
 export const VariablesField = Type.Unknown(about(
@@ -24,10 +24,11 @@ const ContactSchema = Type.Object({
   phone_number: Type.String(about("The number to call, in E.164.", "+4915112345678")),
   variables: VariablesSchema,
   status: Type.String(about(
-    "How far it is: created, in progress, reached, failed, or never to be called.", "created")),
-  call_tries: Type.Integer(about("How often it was called.", 0)),
-  next_try_at: Nullable(PlainMoment("When it is called again, in UTC; null: not planned.")),
-  last_call_id: Nullable(Type.Integer(about("Its newest call; null: none yet.", 12))),
+    "The lead's status: created, in progress, reached, failed, or never to be called.", "created")),
+  call_tries: Type.Integer(about("The number of calls made.", 0)),
+  next_try_at: Nullable(PlainMoment("When it will be called again, in UTC; null if not "
+    + "scheduled.")),
+  last_call_id: Nullable(Type.Integer(about("Its latest call; null if none yet.", 12))),
   last_outcome: Nullable(Type.String(about(
     `How its last call ended: ${LEAD_OUTCOMES.join(", ")}; null: none is over.`, "no_answer"))),
   ...PLAIN_TIMES,
@@ -40,13 +41,13 @@ export const LeadSchema = Type.Object({
     name: Type.String(about("The campaign's name.", "Spring offer")),
   }, about("The campaign that calls it.")),
   secondary_contacts: Type.Array(ContactSchema, about(
-    "Other numbers of the same person, called in turn while nobody is reached.")),
-}, named("Lead", "Somebody a campaign calls."));
+    "Other numbers of the same person, called in turn until the person is reached.")),
+}, named("Lead", "A person a campaign calls."));
 export const BlockedSchema = Type.Object({
-  phone_number: Type.String(about("The number nobody may call, in E.164.", "+4915112345678")),
-  reason: Nullable(Type.String(about("Why, in your words; null: not said.", "Asked us not to"))),
+  phone_number: Type.String(about("The blocked number, in E.164.", "+4915112345678")),
+  reason: Nullable(Type.String(about("Your reason; null if none.", "Asked us not to"))),
   created_at: Moment("When it was blocked, in UTC."),
-}, named("BlockedNumber", "A number no campaign and no call of the account rings."));
+}, named("BlockedNumber", "A number that neither campaigns nor calls of the account may ring."));
 
 const wireContact = (lead: Lead): Static<typeof ContactSchema> => ({
   id: lead.id,

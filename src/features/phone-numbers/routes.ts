@@ -35,32 +35,33 @@ const TYPE_LABELS: Record<PhoneNumberType, string> = {
 const NumberSchema = Type.Object({
   id: Type.Integer(about("The number's `id`, the value for an assistant's `phone_number_id`.", 1)),
   phone_number: Type.String(about("In E.164, or an extension.", "+4930123456")),
-  nickname: Nullable(Type.String(about("What you call it; null: nothing.", "Shop"))),
+  nickname: Nullable(Type.String(about("Your name for it; null if none.", "Shop"))),
   country_code: Type.String(about("Its two-letter country code.", "DE")),
   type: Type.String(about("normal: bought here; sip: of your own system; caller_id.", "normal")),
   type_label: Type.String(about("The type in words.", "Dedicated Number")),
-  sms_capable: Type.Boolean(about("Whether this server can send SMS from it.", false)),
-  region: Nullable(Type.String(about("Where it is served; null: not known.", "us1"))),
-  has_active_subscription: Type.Boolean(about("Whether it is paid for by the month.")),
-  created_at: Moment("When you got it, in UTC."),
+  sms_capable: Type.Boolean(about("Whether this server can send SMS from the number.", false)),
+  region: Nullable(Type.String(about("The region it belongs to; null if not known.", "us1"))),
+  has_active_subscription: Type.Boolean(about("Whether it is billed monthly.")),
+  created_at: Moment("When the account got it, in UTC."),
   status: Type.String(about(
-    "active; grace: unpaid, still works; suspended: unpaid, cannot be used.", "active")),
-  monthly_price: Type.Number(about("USD a month.", 1)),
-  paid_until: Nullable(Moment("Until when it is paid, in UTC; null: no subscription.")),
+    "active; grace: unpaid, but still works; suspended: unpaid, cannot be used.", "active")),
+  monthly_price: Type.Number(about("Price in USD per month.", 1)),
+  paid_until: Nullable(Moment("When the paid month ends, in UTC; null if it has no subscription.")),
   grace_until: Nullable(Moment(
-    "While unpaid: when it is suspended, or if it is that, when it is lost; null: it is paid.")),
-  released_at: Nullable(Moment("When it was given up, in UTC; null: it was not.")),
+    "While unpaid: when it will be suspended or, once suspended, released; null if paid.")),
+  released_at: Nullable(Moment("When it was released, in UTC; null if it was not.")),
 }, named("PhoneNumber", "A phone number of the account."));
 const OfferSchema = Type.Object({
-  phone_number: Type.String(about("In E.164, as purchase takes it.", "+12025550123")),
-  phone_number_formatted: Type.String(about("As people write it.", "(202) 555-0123")),
+  phone_number: Type.String(about("The number in E.164, as purchase takes it.", "+12025550123")),
+  phone_number_formatted: Type.String(about("The number, formatted for reading.",
+    "(202) 555-0123")),
   country_code: Type.String(about("Its two-letter country code.", "US")),
-  price: Type.Number(about("USD a month.", 1)),
+  price: Type.Number(about("Price in USD per month.", 1)),
   stripe_price_id: Type.Null(about("Always null, for older clients.")),
   address_requirements: Type.String(about(
-    "Which address the carrier asks for: none, local, foreign or any.", "none")),
+    "The address the carrier requires: none, local, foreign or any.", "none")),
   sms_capable: Type.Boolean(about("Whether this server could send SMS from it.", false)),
-}, named("NumberOffer", "A number that can be bought."));
+}, named("NumberOffer", "A number for sale."));
 const SearchQuery = Type.Object({
   country_code: Type.Optional(Type.String({
     pattern: "^[A-Z]{2}$",
@@ -71,19 +72,19 @@ const SearchQuery = Type.Object({
   })),
   contains: Type.Optional(Type.String({
     pattern: `^[0-9]{1,${CONTAINS_DIGITS_MAX}}$`,
-    ...about("Only numbers with these digits in them.", "202"),
+    ...about("Only numbers that contain these digits.", "202"),
     ...withMessage(`The contains must be at most ${CONTAINS_DIGITS_MAX} digits.`),
   })),
 });
 const PurchaseBody = Type.Object({
   phone_number: Type.String({
-    maxLength: 64, ...about("In E.164, from the search.", "+12025550123"),
+    maxLength: 64, ...about("The number in E.164, from the search.", "+12025550123"),
   }),
 });
 export const UpdateBody = Type.Object({
   nickname: Type.Optional(Nullable(Type.String({
     maxLength: NICKNAME_CHARS_MAX,
-    ...about("What you call it; null or empty: nothing.", "Shop"),
+    ...about("Your name for the number; null or empty for none.", "Shop"),
     ...withMessage(`The nickname must not exceed ${NICKNAME_CHARS_MAX} characters.`),
   }))),
 });
@@ -157,7 +158,7 @@ function listRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       ...COMMON,
       method: "GET",
       path: "/user/phone-numbers/all",
-      summary: "List the phone numbers",
+      summary: "List phone numbers",
       responses: {
         200: { description: "All", schema: dataOf(listOf(NumberSchema, "All.")) },
       },
@@ -168,7 +169,7 @@ function listRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       ...COMMON,
       method: "GET",
       path: "/user/phone-numbers",
-      summary: "List the numbers that can send SMS and have a subscription",
+      summary: "List numbers that can send SMS and are paid by the month",
       responses: { 200: { description: "The list", schema: listOf(NumberSchema, "All of them.") } },
       handle: async ({ caller }) => json(200, (await numbers.list(caller.accountId))
         .filter((number) => number.smsCapable && CAN_SEND_SMS && hasSubscription(number))
@@ -178,12 +179,12 @@ function listRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
 }
 
 function searchRoute({ purchases }: PhoneNumberRouteOptions): Route {
-  const offers = listOf(OfferSchema, "Numbers that can be bought.");
+  const offers = listOf(OfferSchema, "Numbers for sale.");
   return keyRoute({
     ...COMMON,
     method: "GET",
     path: "/user/phone-numbers/search",
-    summary: "Search numbers that can be bought",
+    summary: "Search for numbers to buy",
     query: SearchQuery,
     responses: {
       200: {
@@ -205,7 +206,7 @@ function purchaseRoute({ purchases }: PhoneNumberRouteOptions): Route {
     method: "POST",
     path: "/user/phone-numbers/purchase",
     summary: "Buy a number",
-    description: "The first month is paid at once, then every month until it is released.",
+    description: "Charges the first month now, then every month until the number is released.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: PurchaseBody,
     responses: {
@@ -213,13 +214,13 @@ function purchaseRoute({ purchases }: PhoneNumberRouteOptions): Route {
         description: "Bought",
         schema: savedOf(Type.Pick(
           NumberSchema, ["id", "phone_number", "country_code", "type", "sms_capable"],
-          named("BoughtNumber", "The number that was bought."))),
+          named("BoughtNumber", "The purchased number."))),
       },
-      400: failed("In use, or not for sale"),
-      402: failed("Never paid, or the balance is short"),
-      422: failed("Not a telephone number; or fields at fault"),
+      400: failed("The number is in use or not for sale"),
+      402: failed("The account has never paid, or the balance is too low"),
+      422: failed("Not a telephone number, or other fields are invalid"),
       500: failed("The provider failed; nothing was charged"),
-      503: failed("An earlier try with the key is not settled yet"),
+      503: failed("An earlier request with this Idempotency-Key is not settled yet"),
     },
     handle: async ({ caller, body, http }) => {
       const key = readIdempotencyKey(http.headers["idempotency-key"]);
@@ -236,7 +237,7 @@ function oneRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       method: "GET",
       path,
       params,
-      summary: "One phone number",
+      summary: "Read a phone number",
       responses: {
         200: { description: "The number", schema: dataOf(NumberSchema) },
       },
@@ -248,14 +249,14 @@ function oneRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       method: "PUT",
       path,
       params,
-      summary: "Name a number; null or nothing takes the name away",
+      summary: "Name a number; null or an empty name removes it",
       body: UpdateBody,
       responses: {
         200: {
           description: "Changed",
           schema: savedOf(Type.Pick(
             NumberSchema, ["id", "phone_number", "nickname", "country_code", "type"],
-            named("NamedNumber", "The number that was named."))),
+            named("NamedNumber", "The renamed number."))),
         },
       },
       handle: async ({ caller: { accountId }, id, body: { nickname } }) => {
@@ -275,10 +276,10 @@ function oneRoutes({ numbers }: PhoneNumberRouteOptions): Route[] {
       method: "DELETE",
       path,
       params,
-      summary: "Give a number up: at the end of the month that is paid, others at once",
+      summary: "Release a number; a paid number at the end of its month, others at once",
       responses: {
-        200: { description: "Given up", schema: MessageSchema },
-        400: failed("It is given up already"),
+        200: { description: "Released", schema: MessageSchema },
+        400: failed("The number has already been released"),
       },
       handle: async ({ caller, id }) => {
         const type = await numbers.release(caller.accountId, id);

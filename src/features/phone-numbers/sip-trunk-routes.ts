@@ -52,7 +52,7 @@ const FIELDS = {
   sip_username: Type.String({
     minLength: 3,
     maxLength: 128,
-    ...about("The name it signs in with.", "parley"),
+    ...about("The user name for registration.", "parley"),
     pattern: "^[^\\s\\x00-\\x1f\\x7f\"<>\\\\]+$",
     ...asText,
     ...withMessage("The sip username must be 3 to 128 characters without spaces or quotes."),
@@ -60,7 +60,7 @@ const FIELDS = {
   sip_password: Type.String({
     minLength: 3,
     maxLength: PASSWORD_CHARS_MAX,
-    ...about("The password, sealed at rest and never shown again.", "correct-horse-battery"),
+    ...about("The password. Encrypted at rest and never shown again.", "correct-horse-battery"),
     pattern: "^[^\\x00-\\x1f\\x7f]+$",
     ...withMessage(`The sip password must be 3 to ${PASSWORD_CHARS_MAX} characters.`),
   }),
@@ -72,13 +72,13 @@ const FIELDS = {
     ...withMessage("SIP server address must be a host name or an IP address, without a port."),
   }),
   sip_calling_format: Choice(
-    CALLING_FORMATS, FORMATS_MESSAGE, "How it wants numbers that are dialled."),
+    CALLING_FORMATS, FORMATS_MESSAGE, "The format in which it expects dialled numbers."),
   inbound_authorization_type: Choice(
     INBOUND_AUTHS, "The inbound authorization type must be auth or ip.",
-    "How its calls prove themselves: by name and password (auth), or by their address (ip)."),
+    "How its calls authenticate: by user name and password (auth) or by IP address (ip)."),
   country_code: Type.String({
     pattern: "^[A-Z]{2}$",
-    ...about("Two letters of the country its numbers are dialled in.", "DE"),
+    ...about("The two-letter code of the country its numbers are dialled in.", "DE"),
     ...asCountry,
     ...withMessage("The country code must be the two letters of a country."),
   }),
@@ -86,7 +86,7 @@ const FIELDS = {
 const OPTIONAL_FIELDS = {
   nickname: Type.Optional(Nullable(Type.String({
     maxLength: NICKNAME_CHARS_MAX,
-    ...about("What you call it; null or empty: nothing.", "Office"),
+    ...about("Your name for the number; null or empty for none.", "Office"),
     ...withMessage(`The nickname must not exceed ${NICKNAME_CHARS_MAX} characters.`),
   }))),
   allowed_inbound_ips: Type.Optional(Nullable(Type.Array(
@@ -98,30 +98,32 @@ const OPTIONAL_FIELDS = {
     {
       maxItems: LIMITS.sipNetworksMax,
       ...about(
-        "Addresses or networks its calls come from, needed when the authorization type is ip; "
-        + "null: none.", ["192.0.2.0/24"]),
+        "IP addresses or networks its calls come from; required if the authorization type is ip, "
+        + "otherwise null.",
+        ["192.0.2.0/24"]),
     }))),
   outbound_proxy: Type.Optional(Type.Boolean(about(
     "Whether the address is a proxy: URIs keep the domain of a username like user@domain."))),
   require_srtp: Type.Optional(Type.Boolean({
-    description: "Refuse calls whose sound is not encrypted (488), and place none; use it with the transport tls, which keeps the keys secret",
+    description: "Refuses calls without encrypted audio (488) and places none. Use it with the "
+      + "transport tls, which keeps the keys secret",
     examples: [true],
   })),
   sip_codecs: Type.Optional(Type.Array(
     Choice(SIP_CODECS, `Each sip codec must be one of: ${SIP_CODECS.join(", ")}.`, "A codec."),
     {
       minItems: 1, maxItems: SIP_CODECS.length, uniqueItems: true,
-      ...about("The codecs of its calls, best first; left out on create: pcmu, pcma.",
+      ...about("The codecs for its calls, in order of preference. Default on create: pcmu, pcma.",
         ["opus", "g722", "pcmu", "pcma"]),
       ...withMessage("The sip codecs must be one or more different codecs."),
     })),
   sip_port: Type.Optional(Nullable(Type.Integer({
     minimum: 1, maximum: 65_535,
-    ...about("Its port; null: what DNS says (SRV), else 5060, with tls 5061.", 5060),
+    ...about("The port; null to use DNS (SRV), or else 5060, or 5061 with tls.", 5060),
   }))),
   sip_transport: Type.Optional(Choice(
     TRANSPORTS, "The sip transport must be udp, tcp or tls.",
-    "How it is reached; left out on create: udp.")),
+    "The SIP transport. Default on create: udp.")),
 };
 export const CreateBody = Type.Object({ ...FIELDS, ...OPTIONAL_FIELDS }, collectingErrors);
 const UpdateBody = Type.Object(
@@ -129,21 +131,21 @@ const UpdateBody = Type.Object(
 type Body = Static<typeof UpdateBody>;
 
 const LISTED = {
-  id: Type.Integer(about("The trunk's number, which is also that of its phone number.", 1)),
+  id: Type.Integer(about("The trunk's id, which is also the id of its phone number.", 1)),
   phone_number: Type.String(about("The number in E.164, or the extension.", "+4930123456")),
-  nickname: Nullable(Type.String(about("What you call it; null: nothing.", "Office"))),
+  nickname: Nullable(Type.String(about("Your name for it; null if none.", "Office"))),
   sip_trunk_type: Type.String(about(`One of ${TRUNK_TYPES.join(", ")}.`, "number")),
-  sip_username: Type.String(about("The name it signs in with.", "parley")),
-  sip_address: Type.String(about("Where it is, without a port.", "sip.example.com")),
-  sip_port: Nullable(Type.Integer(about("Its port; null: what DNS says.", 5060))),
+  sip_username: Type.String(about("The user name for registration.", "parley")),
+  sip_address: Type.String(about("Host name or IP address, without a port.", "sip.example.com")),
+  sip_port: Nullable(Type.Integer(about("The port; null to use DNS.", 5060))),
   sip_transport: Type.String(about(`One of ${TRANSPORTS.join(", ")}.`, "udp")),
   sip_calling_format: Type.String(about(`One of ${CALLING_FORMATS.join(", ")}.`, "+e164")),
   inbound_authorization_type: Type.String(about(`One of ${INBOUND_AUTHS.join(", ")}.`, "auth")),
   allowed_inbound_ips: Nullable(Type.Array(Type.String(), about(
-    "Addresses or networks its calls come from; null: none are named.", ["192.0.2.0/24"]))),
+    "IP addresses or networks its calls come from; null if none are set.", ["192.0.2.0/24"]))),
   outbound_proxy: Type.Boolean(about("Whether the address is a proxy.", false)),
   require_srtp: Type.Boolean({
-    description: "Calls whose sound is not encrypted are refused", examples: [false],
+    description: "Whether calls without encrypted audio are refused", examples: [false],
   }),
   sip_codecs: Type.Array(Type.String(), about(
     `The codecs of its calls, best first: of ${SIP_CODECS.join(", ")}.`, ["pcmu", "pcma"])),
@@ -153,9 +155,9 @@ const LISTED = {
 const ListedSchema = Type.Object(LISTED, named("ListedTrunk", "A SIP trunk as lists show it."));
 const TrunkSchema = Type.Object({
   ...LISTED,
-  inbound_trunk_id: Type.String(about("Its name for calls that come in.", "ST_in_4f2a")),
-  outbound_trunk_id: Type.String(about("Its name for calls that go out.", "ST_out_4f2a")),
-}, named("SipTrunk", "A number of a telephone system of your own."));
+  inbound_trunk_id: Type.String(about("Its name for incoming calls.", "ST_in_4f2a")),
+  outbound_trunk_id: Type.String(about("Its name for outgoing calls.", "ST_out_4f2a")),
+}, named("SipTrunk", "A number of your own telephone system."));
 const ChangedSchema = savedOf(TrunkSchema);
 
 const listed = (trunk: SipTrunkRecord) => ({
@@ -230,7 +232,7 @@ const COMMON = {
 } as const;
 const params = { id: IdOf("trunk", "GET /user/phone-numbers/sip-trunks") };
 const refusals = {
-  409: { description: "The account has it already" },
+  409: { description: "The account already has this number" },
 };
 
 export function sipTrunkRoutes(trunks: SipTrunks): Route[] {
@@ -243,7 +245,7 @@ function readRoutes(trunks: SipTrunks): Route[] {
       ...COMMON,
       method: "GET",
       path: "/user/phone-numbers/sip-trunks",
-      summary: "List the SIP trunks",
+      summary: "List SIP trunks",
       responses: {
         200: { description: "All", schema: dataOf(listOf(ListedSchema, "All.")) },
       },
@@ -255,7 +257,7 @@ function readRoutes(trunks: SipTrunks): Route[] {
       method: "GET",
       path: "/user/phone-numbers/sip-trunks/{id}",
       params,
-      summary: "One SIP trunk",
+      summary: "Read a SIP trunk",
       responses: {
         200: { description: "The trunk", schema: dataOf(TrunkSchema) },
       },
@@ -271,8 +273,9 @@ function writeRoutes(trunks: SipTrunks): Route[] {
       ...COMMON,
       method: "POST",
       path: "/user/phone-numbers/sip-trunks",
-      summary: "Connect a number of your own telephone system",
-      description: "Over SIP. The password is never shown again.",
+      summary: "Create a SIP trunk",
+      description: "Connects a number of your own telephone system over SIP. The password is never "
+        + "shown again.",
       body: CreateBody,
       responses: { 201: { description: "Created", schema: ChangedSchema }, ...refusals },
       handle: async ({ caller, body }) => {
@@ -286,7 +289,7 @@ function writeRoutes(trunks: SipTrunks): Route[] {
       method: "PUT",
       path: "/user/phone-numbers/sip-trunks/{id}",
       params,
-      summary: "Change a SIP trunk",
+      summary: "Update a SIP trunk",
       body: UpdateBody,
       responses: {
         200: { description: "Changed", schema: ChangedSchema }, ...refusals,
