@@ -8,60 +8,60 @@ import { REFUSALS } from "#http/answers.ts";
 import type { Tag } from "#http/tags.ts";
 
 const INTRODUCTION = `
-Everything below \`/user\` needs an API key: \`Authorization: Bearer <key>\`. A conversation's uuid is
-all one needs to read it and write to it, function arguments and results included: treat it as a secret.
+Everything below \`/user\` needs an API key: \`Authorization: Bearer <key>\`. Anyone who
+has a conversation's uuid can read it, function arguments and results included, and write to it: treat it as a secret.
 
-**Money** is in USD. **Numbers** may be sent as text, booleans as 0 and 1. **A field that is left out**
-of a PUT or PATCH stays as it is.
+**Money** is in USD. **Numbers** may be sent as strings, booleans as 0 and 1. **Fields you leave out**
+of a PUT or PATCH keep their values.
 
-**Sending twice**: with an \`Idempotency-Key\` a request that costs money runs once, however often it is
-sent.
+**Retries**: with an \`Idempotency-Key\`, a request that costs money runs only once, however often you
+send it.
 
-**Streams** are server-sent events. Each has an \`id\`; whoever comes back with \`Last-Event-ID\` or
-\`?after=\` gets what was missed and nothing twice.
+**Streams** are server-sent events. Each has an \`id\`. Reconnect with \`Last-Event-ID\` or \`?after=\`
+to receive what you missed, and nothing twice.
 
-**WebSockets** carry the same frames as JSON texts with \`id\` and \`type\`; close codes 4000 to 4499
-mean "come back", 4500 to 4999 "do not". Where a browser cannot send a key, \`?ticket=\` takes a ticket
-of \`POST /user/stream-tickets\`:
+**WebSockets** carry the same frames as JSON text messages with \`id\` and \`type\`. Close codes 4000 to 4499
+mean "reconnect", 4500 to 4999 "do not reconnect". Browsers cannot send a key here: pass a ticket from
+\`POST /user/stream-tickets\` as \`?ticket=\`.
 
-| Socket | What it carries | What it takes |
+| Socket | Server sends | Client sends |
 |---|---|---|
 | \`/api/conversations/{uuid}/socket\` | the conversation's stream | \`{"type": "send", "message": "…"}\`, \`stop\`, \`resume\`, \`ping\` |
-| \`/api/conversations/{uuid}/call?ticket=\` | a web call: 16-bit PCM both ways, a ticket of \`POST /conversations/{uuid}/call-ticket\` | PCM, \`start\`, \`mark\`, \`cleared\`, \`dtmf\`, \`words\`, \`offer\`, \`path\`, \`end\`, \`ping\` |
+| \`/api/conversations/{uuid}/call?ticket=\` | a web call: 16-bit PCM both ways, with a ticket from \`POST /conversations/{uuid}/call-ticket\` | PCM, \`start\`, \`mark\`, \`cleared\`, \`dtmf\`, \`words\`, \`offer\`, \`path\`, \`end\`, \`ping\` |
 | \`/api/user/socket\` | everything in the account | \`resume\`, \`ping\` |
 | \`/api/user/calls/{id}/socket\` | one call: a snapshot, then changes | \`say\`, \`mute\`, \`end\`, \`resume\`, \`ping\` |
-| \`/api/user/calls/{id}/listen\` | both sides of a call, mixed, as 16-bit PCM after one frame that names the rate | nothing |
-| \`/api/user/calls/{id}/speak\` | the call without you, for who has taken it over, in the same form | PCM of the microphone |
+| \`/api/user/calls/{id}/listen\` | both sides of a call, mixed, as 16-bit PCM, after one frame with the sample rate | nothing |
+| \`/api/user/calls/{id}/speak\` | the call without your own voice, if you have taken it over, in the same format | PCM from the microphone |
 `.trim();
 
 const Status = Type.Object({
   status: Type.String(about("`ok`, or `unavailable` with the reason.", "ok")),
   reason: Type.Optional(Type.String(about(
-    "Why the server is not ready, in words.", "The server is stopping."))),
-}, named("Health", "How the server is."));
+    "Why the server is not ready.", "The server is stopping."))),
+}, named("Health", "The server's health."));
 const Metrics = Type.String(named(
-  "Metrics", "Figures in Prometheus' text format: counters and histograms.",
+  "Metrics", "Metrics in Prometheus' text format: counters and histograms.",
   "process_cpu_seconds_total 12.4"));
 const Rpc = Type.Object({
   jsonrpc: Type.Literal("2.0", about("The version of JSON-RPC.")),
   id: Type.Optional(Type.Union([Type.String(), Type.Integer(), Type.Null()], about(
-    "Which request the answer belongs to; a notification has none.", 1))),
+    "The request's id, repeated in its answer; a notification has none.", 1))),
   method: Type.String(about(
     "`initialize`, `ping`, `tools/list` or `tools/call`.", "tools/list")),
   params: Type.Optional(Type.Record(Type.String(), Type.Unknown(), about(
-    "What the method takes; `tools/call` takes `name` and `arguments`.", {}))),
+    "The method's parameters; `tools/call` takes `name` and `arguments`.", {}))),
 }, named("McpRequest", "One JSON-RPC request or notification of the Model Context Protocol."));
 const RpcAnswer = Type.Object({
   jsonrpc: Rpc.properties.jsonrpc,
   id: Type.Optional(Type.Union([Type.String(), Type.Integer(), Type.Null()], about(
-    "The `id` of the request; absent where it had none that can be read.", 1))),
+    "The request's `id`; absent if it had no readable one.", 1))),
   result: Type.Optional(Type.Record(Type.String(), Type.Unknown(), about(
-    "What came of it.", { tools: [] }))),
+    "The result.", { tools: [] }))),
   error: Type.Optional(Type.Object({
-    code: Type.Integer(about("JSON-RPC's code of the failure.", -32601)),
-    message: Type.String(about("What was wrong.", "Method not found")),
-    data: Type.Optional(Type.Unknown(about("More about it, where there is more.", {}))),
-  }, about("What was wrong with the request."))),
+    code: Type.Integer(about("The JSON-RPC error code.", -32601)),
+    message: Type.String(about("The error message.", "Method not found")),
+    data: Type.Optional(Type.Unknown(about("More details, if any.", {}))),
+  }, about("The error."))),
 }, named("McpAnswer", "One JSON-RPC answer of the Model Context Protocol."));
 /** Batches are for version 2025-03-26. */
 const oneOrMore = (message: TObject): TSchema => Type.Union([message, Type.Array(message)]);
@@ -105,50 +105,51 @@ function printed(printer: Printer, operation: Operation): object {
 const FRAMING: [string, Content] = ["The request's framing is ambiguous.", REFUSED];
 const health = (id: string, summary: string, description: string): Operation => ({
   tag: "Server", id, summary, description,
-  answers: { 200: ["Yes.", HEALTH], 400: FRAMING, 503: ["Not now; `reason` says why.", HEALTH] },
+  answers: { 200: ["Yes.", HEALTH], 400: FRAMING, 503: ["Not ready; `reason` says why.", HEALTH] },
 });
 
 const MCP: Operation = {
   tag: "MCP",
   id: "postMcp",
-  summary: "Speak MCP",
-  description: "The Model Context Protocol over HTTP, without sessions or streams: this API's tools "
-    + "for clients such as Claude, Cursor and other agents. A key without `write` sees the tools "
-    + "that read. Also at `/api/mcp`.",
+  summary: "Send an MCP message",
+  description: "The Model Context Protocol over HTTP, without sessions or streams: offers this API "
+    + "as tools to clients such as Claude and Cursor. A key without `write` sees only tools that "
+    + "read. Also at `/api/mcp`.",
   body: oneOrMore(Rpc),
   needsKey: true,
   answers: {
     200: ["The answer to the request, or to each of a batch.", {
       "application/json": oneOrMore(RpcAnswer),
     }],
-    202: ["A notification was taken."],
-    400: ["No JSON-RPC request.", { "application/json": RpcAnswer }],
-    401: ["No API key in force was sent.", REFUSED],
-    403: ["The page that asks is not one of this server's.", { "application/json": RpcAnswer }],
+    202: ["The notification was accepted."],
+    400: ["Not a JSON-RPC request.", { "application/json": RpcAnswer }],
+    401: ["No valid API key was sent.", REFUSED],
+    403: ["The request comes from a page of another site.", { "application/json": RpcAnswer }],
     404: ["No such method.", { "application/json": RpcAnswer }],
     413: ["The request body is too large.", REFUSED],
-    429: ["Too many requests; `Retry-After` says when to come back.", REFUSED],
+    429: ["Too many requests; `Retry-After` says how long to wait.", REFUSED],
     503: ["The server is stopping.", REFUSED],
   },
 };
 
 const ROOT: Record<string, Operation> = {
   "/livez": {
-    ...health("getLivez", "Is the process alive?", "Answers as long as the server runs at all."),
+    ...health("getLivez", "Check that the process is alive",
+      "Returns 200 as long as the process runs."),
     answers: { 200: ["Yes.", HEALTH], 400: FRAMING },
   },
   "/readyz": health(
-    "getReadyz", "Is the server ready for requests?",
-    "Not while it stops, and not while it cannot store anything. Also as `/healthz`."),
+    "getReadyz", "Check that the server is ready for requests",
+    "Returns 503 while the server is stopping or cannot store data. Also available as `/healthz`."),
   "/metrics": {
     tag: "Server",
     id: "getMetrics",
-    summary: "Figures for Prometheus",
-    description: "For loopback, or with `PARLEY_METRICS_TOKEN` as the bearer token.",
+    summary: "Get metrics for Prometheus",
+    description: "Available from loopback, or with `PARLEY_METRICS_TOKEN` as the bearer token.",
     answers: {
-      200: ["The figures.", { "text/plain": Metrics }],
-      401: ["Neither from loopback nor with the token.", REFUSED],
-      403: ["Neither from loopback nor with the token.", REFUSED],
+      200: ["The metrics.", { "text/plain": Metrics }],
+      401: ["The request is neither from loopback nor has the token.", REFUSED],
+      403: ["The request is neither from loopback nor has the token.", REFUSED],
     },
   },
 };

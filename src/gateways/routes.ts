@@ -47,7 +47,7 @@ const MODEL = Type.Object({
   created: Type.Integer(about("When it was created, in Unix seconds.", 1_772_443_800)),
   owned_by: Type.Literal("parley", about("Always parley.")),
   name: Type.String(about("The assistant's name.", "Front desk")),
-}, named("OpenAiModel", "An assistant as a model of OpenAI's."));
+}, named("OpenAiModel", "An assistant, as a model in OpenAI's API."));
 /** What OpenAI's routes have in common. */
 const OPENAI = {
   tag: "OpenAI",
@@ -94,16 +94,17 @@ function completionRoute(options: ProtocolOptions): Route {
     ...OPENAI,
     method: "POST",
     path: "/v1/chat/completions",
-    summary: "Complete a chat",
-    description: "Each request brings the talk so far; the last message is answered and paid for.",
+    summary: "Create a chat completion",
+    description: "Send the conversation so far with each request; the last message is answered and "
+      + "billed.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
     body: COMPLETION_BODY,
     responses: {
       200: {
-        description: "The reply, or its chunks for stream: true",
+        description: "The reply, or its chunks if `stream` is true",
         schema: CompletionSchema, stream: EVENT_STREAM,
       },
-      400: { description: "What no assistant can do", schema: OpenAiErrorSchema },
+      400: { description: "Not supported by assistants", schema: OpenAiErrorSchema },
       402: { description: "Balance too low", schema: OpenAiErrorSchema },
       404: NO_MODEL,
     },
@@ -155,11 +156,12 @@ function modelRoutes(options: ProtocolOptions): Route[] {
       summary: "List assistants as models",
       responses: {
         200: {
-          description: "The active ones",
+          description: "The active assistants",
           schema: Type.Object({
             object: Type.Literal("list", about("Always list.")),
             data: Type.Array(MODEL, about(
-              "Those whose `status` is active. An inactive one answers by its uuid all the same.")),
+              "Assistants whose `status` is active. An inactive assistant still answers by its "
+              + "uuid.")),
           }),
         },
       },
@@ -176,8 +178,8 @@ function modelRoutes(options: ProtocolOptions): Route[] {
       method: "GET",
       path: "/v1/models/{model}",
       params: { model: Type.String(about(
-        "The assistant's uuid or id, as for `model`.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")) },
-      summary: "Read one assistant as a model",
+        "The assistant's uuid or id, as in `model`.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")) },
+      summary: "Read an assistant as a model",
       responses: {
         200: { description: "The assistant", schema: MODEL },
         404: NO_MODEL,
@@ -199,7 +201,8 @@ function rejoinRoute(options: ProtocolOptions): Route {
     aliases: ["/conversations/{uuid}/messages/{chat}/stream"],
     tag: "Conversations",
     summary: "Rejoin a reply",
-    description: "The reply being written as an AI SDK UI message stream, from its beginning.",
+    description: "Streams the reply being written as an AI SDK UI message stream, from its "
+      + "beginning.",
     params: {
       uuid: Uuid("The conversation's `conversation_id`."),
       chat: Type.String(about("The chat's own id.", "chat")),
@@ -211,7 +214,7 @@ function rejoinRoute(options: ProtocolOptions): Route {
         description: "UI message stream", schema: EVENT_STREAM, contentType: "text/event-stream",
       },
       204: { description: "No reply is being written" },
-      429: { description: "Too many watch the conversation" },
+      429: { description: "Too many open streams on the conversation" },
     },
     handle: async ({ uuid }) => {
       const live = await conversations.reply(uuid);

@@ -3,7 +3,7 @@
 import { Fault } from "./faults.ts";
 
 /** The OpenAPI response of every operation that makes such changes. */
-export const LOST_TOO_OFTEN = { 409: { description: "Others are changing it: please try again" } };
+export const LOST_TOO_OFTEN = { 409: { description: "Others are changing it; try again" } };
 
 /** A change loses its race only to changes that won theirs. */
 const ATTEMPTS_MAX = 32;

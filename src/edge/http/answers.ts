@@ -5,31 +5,31 @@ import { about, named } from "#core/schema.ts";
 import type { ErrorShape } from "./route.ts";
 
 const FieldErrors = Type.Record(Type.String(), Type.Array(Type.String()), about(
-  "Every field at fault, dotted for nested ones, with what is wrong with it.",
+  "Every invalid field with its problems; nested fields are dotted.",
   { name: ["The name field is required."] }));
 /** Any refusal may have it beside its text. */
 const MISSING = Type.Optional(Type.String(about(
-  "The right that is missing, where the caller's role does not have it.", "build")));
+  "The missing right, if the caller's role does not have it.", "build")));
 const EXTRA = {
   right: MISSING,
   reason: Type.Optional(Type.String(about(
-    "What is wrong with the key at a 401: `missing`, `unknown`, `revoked` or `expired`.",
+    "On 401, the problem with the key: `missing`, `unknown`, `revoked` or `expired`.",
     "expired"))),
   errors: Type.Optional(FieldErrors),
   retry_after: Type.Optional(Type.Integer(
-    about("Seconds after which the same request may succeed.", 30))),
+    about("Seconds until the same request may succeed.", 30))),
 };
-const Code = Type.String(about("The reason for programs, where there is one.", "ASSISTANT_NOT_FOUND"));
-const Told = Type.String(about("What happened and what to do about it.", "Tool not found"));
-const Kind = Type.String(about("The kind of refusal, in a few words.", "Rate limit exceeded"));
+const Code = Type.String(about("A machine-readable code, if there is one.", "ASSISTANT_NOT_FOUND"));
+const Told = Type.String(about("What went wrong and what to do about it.", "Tool not found"));
+const Kind = Type.String(about("The kind of error, in a few words.", "Rate limit exceeded"));
 
 /** The fields that refusals with a shape of their own add where a right is missing. */
 export const MISSING_RIGHT = { error: Type.Optional(Kind), right: MISSING };
 
 export const InvalidSchema = Type.Object({
-  message: Type.String(about("The first fault in words.", "The name field is required.")),
+  message: Type.String(about("The first problem found.", "The name field is required.")),
   errors: FieldErrors,
-}, named("InvalidRequest", "Fields at fault, all of them."));
+}, named("InvalidRequest", "All invalid fields."));
 
 export const REFUSALS: Record<ErrorShape, TSchema> = {
   message: Type.Object(
@@ -45,14 +45,14 @@ export const REFUSALS: Record<ErrorShape, TSchema> = {
   success: Type.Object({
     success: Type.Literal(false, about("Always false.")),
     error: Told, error_code: Type.Optional(Code), message: Type.Optional(Told), ...EXTRA,
-  }, named("RefusalSuccess", "Why the request was refused, with a code where there is one.")),
+  }, named("RefusalSuccess", "Why the request was refused, with a code if there is one.")),
 };
 
 export const MessageSchema = Type.Object({
-  message: Type.String(about("What was done, in words.", "Deleted successfully")),
-}, named("Done", "That it was done."));
+  message: Type.String(about("A message that says what was done.", "Deleted successfully")),
+}, named("Done", "Confirms that it was done."));
 
-const Message = Type.String(about("What was done, in words.", "Created successfully"));
+const Message = Type.String(about("A message that says what was done.", "Created successfully"));
 
 /** `{ data }`: one record, or a list of them. */
 export const dataOf = <T extends TSchema>(schema: T) => Type.Object({ data: schema });
@@ -75,14 +75,15 @@ export const PLAIN_TIMES = { created_at: PlainMoment(CREATED), updated_at: Plain
 
 /** The placeholder of a path, described by what it identifies. */
 export const IdOf = (noun: string, listing: string) =>
-  Type.Integer({ minimum: 1, ...about(`Which ${noun}: its \`id\`, as \`${listing}\` lists it.`, 1) });
+  Type.Integer({ minimum: 1, ...about(`The ${noun}'s \`id\`, from \`${listing}\`.`, 1) });
 export const Uuid = (description: string) =>
   Type.String({ format: "uuid", ...about(description, "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11") });
 
 export const EVENT_STREAM = Type.String(named(
   "EventStream",
   "Server-sent events: `id:` is the position to resume from, `event:` the type, `data:` one JSON "
-  + "object with the same `id` and `type`. A comment line every 15 seconds keeps it open.",
+  + "object with the same `id` and `type`. A comment line every 15 seconds keeps the connection "
+  + "open.",
   "id: 43\nevent: reply_end\ndata: {\"id\":\"43\",\"type\":\"reply_end\"}\n\n"));
 export const AFTER = Type.String(about(
   "The last `id` you received. Events after it are sent first.", "42"));
@@ -104,7 +105,7 @@ export const TICKET = Type.String(about(
 export const FunctionCallSchema = Type.Object({
   name: Type.String(about("Which function the model called.", "check_order")),
   arguments: Type.Record(Type.String(), Type.Unknown(), about(
-    "What it was called with.", { order: "4711" })),
+    "The arguments it was called with.", { order: "4711" })),
   result: Type.Record(Type.String(), Type.Unknown(), about(
-    "What came of it; `error` where it failed.", { state: "shipped" })),
-}, named("FunctionCall", "A function the model called while it answered."));
+    "The result; has `error` if it failed.", { state: "shipped" })),
+}, named("FunctionCall", "A function the model called while answering."));

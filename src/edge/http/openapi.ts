@@ -20,22 +20,22 @@ const JSON_TYPE = "application/json";
 const STREAM_TYPE = "text/event-stream";
 const RETRY_AFTER = {
   "Retry-After": {
-    description: "Seconds to wait before the next try.",
+    description: "Seconds to wait before trying again.",
     schema: { type: "integer", examples: [1] },
   },
 };
 
 /** Refusals that any route of a kind can give before its handler runs. */
 const GENERAL: Record<number, string> = {
-  400: "The request is not well formed, for example no JSON object.",
-  401: "No API key in force was sent, and nobody is signed in.",
-  403: "The key lacks the scope or the role the right, or this page's origin may not ask.",
-  404: "What the path names does not exist, or belongs to somebody else.",
+  400: "The request is malformed, for example not a JSON object.",
+  401: "No valid API key was sent, and nobody is signed in.",
+  403: "The key lacks the scope, the role lacks the right, or the page's origin is not allowed.",
+  404: "The resource does not exist or belongs to another account.",
   413: "The request body is too large.",
-  422: "Fields at fault, all of them.",
-  429: "Too many requests; `Retry-After` says when to come back.",
+  422: "All invalid fields.",
+  429: "Too many requests; `Retry-After` says how long to wait.",
   500: "The server failed; nothing was charged.",
-  503: "The server is stopping or cannot store anything; try again.",
+  503: "The server is stopping or cannot store data; try again later.",
 };
 
 const ANY_ID = Type.Integer({ minimum: 1 });

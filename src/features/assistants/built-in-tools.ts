@@ -134,8 +134,8 @@ const BookingField = Type.Object({
 const CalendarIntegration = tool("calendar_integration", "Books appointments at Cal.com.", {
   calcom_api_key: Type.String({
     pattern: "\\S", maxLength: NAME_CHARS_MAX, examples: ["cal_live_8f2c"],
-    description: `Key of Cal.com's API. Stored sealed and read back as ${MASK} by everybody; `
-      + `${MASK} keeps the key that is there.`,
+    description: `The Cal.com API key. Encrypted at rest and always returned as ${MASK}; `
+      + `send ${MASK} to keep the stored key.`,
   }),
   calcom_event_slug: Name("The event type to book.", "30min"),
   calcom_team_slug: Line(NAME_CHARS_MAX, "The team it belongs to; null for your own.", "sales"),

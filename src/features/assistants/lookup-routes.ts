@@ -195,7 +195,7 @@ const WAV = "audio/wav";
 const PREVIEW_HEADERS = { "Cache-Control": "public, max-age=86400" };
 
 const SENTENCE = Type.String(
-  named("VoicePreview", "Sound as WAV: 16-bit PCM, one channel.", "RIFF…"));
+  named("VoicePreview", "WAV audio: 16-bit PCM, mono.", "RIFF…"));
 
 function previewRoute(previews: VoicePreviews): Route {
   return publicRoute({

@@ -33,7 +33,7 @@ const BODY = Type.Object({
   })),
 });
 const WAV = "audio/wav";
-const SOUND = Type.String(named("VoiceSample", "Sound as WAV: 16-bit PCM, one channel.", "RIFF…"));
+const SOUND = Type.String(named("VoiceSample", "WAV audio: 16-bit PCM, mono.", "RIFF…"));
 const FAILED = "Nothing on this server speaks so, or the speech engine has failed.";
 
 export function voiceSampleRoutes({ catalogs, previews, limiter }: SampleRouteOptions): Route[] {

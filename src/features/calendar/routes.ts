@@ -19,15 +19,15 @@ import { renderFeed } from "./feed.ts";
 import { dateOf, localIso, startOfDay, type OpenPeriod, type Period } from "./slots.ts";
 
 const OpenPeriodSchema = Type.Object({
-  from: TimeOfDay("When it opens, as the calendar's zone has it.", "09:00"),
-  to: TimeOfDay("When it closes; 24:00: at the end of the day.", "17:00"),
-}, named("OpenPeriod", "From when to when appointments can be had on a day."));
+  from: TimeOfDay("Opening time, in the calendar's time zone.", "09:00"),
+  to: TimeOfDay("Closing time; 24:00 is the end of the day.", "17:00"),
+}, named("OpenPeriod", "Opening hours on a day."));
 const Periods = (day: string) => Type.Array(OpenPeriodSchema, {
   maxItems: 10, ...about(`When appointments can be had on a ${day}; left out or empty: never.`),
 });
 const Hours = Type.Object(
   Object.fromEntries(WEEKDAYS.map((day) => [day, Type.Optional(Periods(day))])),
-  named("WorkingHours", "When appointments can be had, by weekday. Replaced as a whole."),
+  named("WorkingHours", "Opening hours by weekday. Replaced as a whole."),
 );
 const Minutes = (minimum: number, maximum: number, description: string, example: number) =>
   Type.Integer({ minimum, maximum, ...about(description, example) });
@@ -37,29 +37,30 @@ const SETTINGS = {
     ...TimeZone("The time zone must be a valid time zone."),
     ...about("IANA time zone of the hours; null: the assistant's.", "Europe/Berlin"),
   }),
-  slot_minutes: Minutes(5, 480, "How long an appointment is, in minutes.", 30),
-  buffer_minutes: Minutes(0, 240, "Minutes kept free after each.", 10),
-  lead_minutes: Minutes(0, 43_200, "Minutes from now until the first that can be booked.", 120),
-  days_ahead: Minutes(1, 365, "How many days ahead can be booked.", 30),
+  slot_minutes: Minutes(5, 480, "The length of an appointment in minutes.", 30),
+  buffer_minutes: Minutes(0, 240, "Minutes to keep free after each appointment.", 10),
+  lead_minutes: Minutes(0, 43_200, "Minimum notice in minutes.", 120),
+  days_ahead: Minutes(1, 365, "How many days ahead appointments can be booked.", 30),
   working_hours: Hours,
 };
 const ChangeBody = Type.Object({
   ...Type.Partial(Type.Object(SETTINGS)).properties,
   rotate_feed: Type.Optional(Type.Boolean(
-    about("Whether the feed gets a new address; the old one is dead at once.", false))),
+    about("Whether to give the feed a new URL; the old one stops working at once.", false))),
 });
 const Text = (description: string, example: string) =>
   Nullable(Type.String({ maxLength: 500, ...about(`${description}; null: not said.`, example) }));
 const WHO = {
-  name: Type.String({ pattern: "\\S", maxLength: 500, ...about("Who comes.", "Ada Lovelace") }),
-  email: Text("Their mail address", "ada@example.org"),
+  name: Type.String({ pattern: "\\S", maxLength: 500, ...about("The attendee's name.",
+    "Ada Lovelace") }),
+  email: Text("The attendee's e-mail address", "ada@example.org"),
   phone: Text("Their telephone number", "+4915112345678"),
   notes: Text("What it is about", "First consultation"),
 };
 const BookBody = Type.Object({
   start: Type.String({
     maxLength: 40,
-    ...about("When it begins: in the calendar's zone, or with an offset.", "2026-03-02T09:00"),
+    ...about("When it starts, in the calendar's time zone or with an offset.", "2026-03-02T09:00"),
   }),
   name: WHO.name,
   email: Type.Optional(WHO.email),
@@ -69,22 +70,23 @@ const BookBody = Type.Object({
 const Day = (description: string) => Type.Optional(
   Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", ...about(description, "2026-03-02") }));
 const ListQuery = Type.Object({
-  from: Day("The first day, in the calendar's zone; left out: today."),
-  to: Day("The last day; left out: 90 days after the first."),
+  from: Day("The first day, in the calendar's time zone. Defaults to today."),
+  to: Day("The last day. Defaults to 90 days after the first."),
 });
 
 const CalendarSchema = Type.Object({
   ...SETTINGS,
   feed_url: Type.String(about(
-    "Where calendar programs read the appointments; its end is a secret, masked for keys that only read.",
+    "The feed's URL for calendar programs. Its end is a secret, masked for read-only keys.",
     "https://talk.example.com/api/calendars/0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
-}, named("Calendar", "When an assistant offers appointments."));
+}, named("Calendar", "An assistant's calendar settings."));
 const AppointmentSchema = Type.Object({
   id: Type.Integer(about("The appointment's number.", 5)),
-  start: Type.String(about("When it begins, in the calendar's zone.", "2026-03-02T09:00:00+01:00")),
+  start: Type.String(about("When it starts, in the calendar's time zone.",
+    "2026-03-02T09:00:00+01:00")),
   end: Type.String(about("When it ends.", "2026-03-02T09:30:00+01:00")),
   ...WHO,
-  status: OneOf(["booked", "cancelled"], about("Whether it still stands.")),
+  status: OneOf(["booked", "cancelled"], about("Whether it is booked or cancelled.")),
   created_at: Moment("When it was booked, in UTC."),
 }, named("Appointment", "An appointment in an assistant's calendar."));
 
@@ -166,7 +168,7 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
       ...COMMON,
       method: "GET",
       path,
-      summary: "Read an assistant's calendar settings and the address of its feed",
+      summary: "Read an assistant's calendar settings and feed URL",
       responses: data,
       handle: async ({ caller, id, baseUrl }) => {
         const calendar = await calendars.open(await assistants.get(caller.accountId, id));
@@ -177,7 +179,7 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
       ...COMMON,
       method: "PUT",
       path,
-      summary: "Change calendar settings",
+      summary: "Update calendar settings",
       body: ChangeBody,
       responses: data,
       handle: async ({ caller, id, body, baseUrl }) => {
@@ -227,7 +229,8 @@ function appointmentRoutes({ calendars, assistants, system }: CalendarRoutesOpti
       query: ListQuery,
       responses: {
         200: {
-          description: "Earliest first", schema: dataOf(listOf(AppointmentSchema, "Earliest first.")),
+          description: "The appointments, earliest first",
+            schema: dataOf(listOf(AppointmentSchema, "The appointments, earliest first.")),
         },
       },
       handle: async ({ caller, id, query }) => {
@@ -244,7 +247,8 @@ function appointmentRoutes({ calendars, assistants, system }: CalendarRoutesOpti
       path,
       summary: "Book an appointment",
       body: BookBody,
-      description: "At a time that is free and within the hours; else 422 says why not.",
+      description: "The time must be free and within the opening hours; otherwise 422 says why "
+        + "not.",
       headers: { "Idempotency-Key": IDEMPOTENCY_KEY },
       responses: { 201: { description: "Booked", schema: savedOf(AppointmentSchema) } },
       handle: async ({ caller, id, body, http }) => {
@@ -269,7 +273,7 @@ function appointmentRoutes({ calendars, assistants, system }: CalendarRoutesOpti
       notFound: "Appointment not found",
       method: "DELETE",
       path: "/user/appointments/{id}",
-      summary: "Cancel an appointment; it stays in the feed as cancelled",
+      summary: "Cancel an appointment",
       params: { id: IdOf("appointment", "GET /user/assistants/{id}/appointments") },
       responses: { 200: { description: "Cancelled", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
@@ -289,12 +293,12 @@ function feedRoute({ calendars, assistants }: CalendarRoutesOptions): Route {
     notFound: "Calendar not found",
     method: "GET",
     path: "/calendars/{uuid}",
-    summary: "Read the calendar as a feed",
-    description: "For calendar programs; whoever has the address sees the appointments.",
-    params: { uuid: Uuid("The secret of the feed: the end of `feed_url`.") },
+    summary: "Get the calendar feed",
+    description: "For calendar programs. Anyone who has the URL can see the appointments.",
+    params: { uuid: Uuid("The feed's secret: the end of `feed_url`.") },
     responses: {
       200: { description: "iCalendar", schema: FEED, contentType: "text/calendar" },
-      304: { description: "As it was" },
+      304: { description: "Not modified" },
     },
     handle: async ({ uuid, http }) => {
       const calendar = await calendars.findByFeed(uuid);

@@ -151,7 +151,7 @@ const RefusedSchema = Type.Object({
   ...MISSING_RIGHT,
   data: Type.Optional(StatusSchema),
   errors: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()), about(
-    "Fields at fault.", { campaign_id: ["The campaign id field is required."] }))),
+    "Invalid fields.", { campaign_id: ["The campaign id field is required."] }))),
 }, named("RefusalCampaign", "Why the campaign was not started or stopped."));
 
 const CountsSchema = dataOf(Type.Object(

@@ -94,9 +94,9 @@ const SENDS = Type.Union([
   }, named("SendMessage", "A message of the visitor.")),
   Type.Object({
     messages: Type.Array(Type.Unknown(), about(
-      "All messages of the chat so far; the last of them, the user's, is answered.",
+      "All messages of the chat so far; the last one, the user's, is answered.",
       [{ id: "1", role: "user", parts: [{ type: "text", text: "When are you open?" }] }])),
-  }, named("SendChat", "A chat of the AI SDK, with `?protocol=ai-sdk` or its header.")),
+  }, named("SendChat", "A chat of the AI SDK, sent with `?protocol=ai-sdk` or its header.")),
 ]);
 const SEND = Type.Object({
   message: Type.Optional(Type.String({

@@ -8,7 +8,7 @@ import { keyRoute, type Route } from "#http/route.ts";
 import { TEMPLATE_NAMES, TEMPLATES, type TemplateName } from "./gallery.ts";
 import type { Templates, TemplateSet } from "./templates.ts";
 
-const Name = OneOf(TEMPLATE_NAMES, about("Which template.", "support"));
+const Name = OneOf(TEMPLATE_NAMES, about("The template's id.", "support"));
 const Part = (what: string) => Nullable(Type.Integer(about(`${what}; null: it has none.`, 3)));
 const Has = (what: string) => Type.Boolean(about(what, true));
 
@@ -16,28 +16,28 @@ const TemplateSchema = Type.Object({
   name: Name,
   title: Type.String(about("What it is called.", "Customer support")),
   description: Type.String(about("What its assistant does.", "Answers questions.")),
-  type: Type.String(about("inbound: answers. outbound: calls people.", "inbound")),
-  knowledge: Has("Whether it makes a knowledgebase."),
-  tool: Has("Whether it makes a tool, of which you give the `endpoint`."),
+  type: Type.String(about("inbound: takes calls. outbound: makes calls.", "inbound")),
+  knowledge: Has("Whether it creates a knowledgebase."),
+  tool: Has("Whether it creates a tool, whose `endpoint` you provide."),
   website: Has("Whether it takes a `website`."),
   lines: Type.Array(Type.String(), about(
-    "What is said in its test call.", ["Where is my order?", "Thank you, goodbye."])),
-}, named("Template", "A template of the gallery."));
+    "What the caller says in its test call.", ["Where is my order?", "Thank you, goodbye."])),
+}, named("Template", "A template."));
 const SetSchema = Type.Object({
   id: Type.Integer(about("Its number.", 1)),
   template: Name,
-  assistant_id: Type.Integer(about("The assistant that was made.", 7)),
+  assistant_id: Type.Integer(about("The assistant.", 7)),
   knowledgebase_id: Part("The knowledgebase"),
   tool_id: Part("The tool"),
   call_id: Part("The test call"),
   created_at: Moment("When it was created, in UTC."),
-}, named("TemplateSet", "What was made from a template."));
+}, named("TemplateSet", "A set made from a template."));
 const MadeSchema = Type.Object({
   ...SetSchema.properties,
   call_problem: Nullable(Type.String(about(
-    "Why there is no test call; null: there is one, or nobody wanted one.",
+    "Why there is no test call; null if there is one or none was requested.",
     "The server has no voice for the language."))),
-}, named("NewTemplateSet", "What was just made from a template."));
+}, named("NewTemplateSet", "A new set made from a template."));
 
 const Url = (description: string, example: string) => Type.Optional(Type.String({
   ...HttpUrl("This must be an http or https address."), ...about(description, example),
@@ -48,20 +48,21 @@ const CreateBody = Type.Object({
   template: Name,
   company: Type.Optional(Type.String({
     pattern: "\\S", maxLength: COMPANY_CHARS_MAX, default: "our company",
-    ...about("Who the assistant speaks for: `{{company}}` in its texts.", "Harbour Bikes"),
+    ...about("The company the assistant speaks for: `{{company}}` in its texts.", "Harbour Bikes"),
   })),
   website: Url(
-    "The website whose pages are read; required for `website_faq`.", "https://www.example.com"),
+    "The website to read; required for `website_faq`.", "https://www.example.com"),
   endpoint: Url(
-    "Where the tool asks; absent: an example, to be changed later.", "https://shop.example.com/orders"),
+    "The tool's endpoint. Defaults to an example, to be changed later.",
+    "https://shop.example.com/orders"),
   language_id: Type.Optional(Type.Integer(about(
     "The language it speaks: an `id` of `GET /user/assistants/languages`.", 1))),
   timezone: Type.Optional({
     ...TimeZone("The timezone must be a valid time zone."),
-    ...about("Where it is, as IANA calls it.", "Europe/Berlin"),
+    ...about("The assistant's IANA time zone.", "Europe/Berlin"),
   }),
   test_call: Type.Optional(Type.Boolean({
-    default: true, ...about("Whether the server's own caller rings it at once."),
+    default: true, ...about("Whether the server makes a test call to it at once."),
   })),
 });
 
@@ -92,7 +93,7 @@ export function templateRoutes(templates: Templates): Route[] {
       ...common,
       method: "GET",
       path: "/user/templates",
-      summary: "The templates there are",
+      summary: "List templates",
       responses: { 200: { description: "The list",
         schema: dataOf(listOf(TemplateSchema, "All.")) } },
       handle: () => Promise.resolve(json(200, { data: TEMPLATE_NAMES.map(templateItem) })),
@@ -102,8 +103,9 @@ export function templateRoutes(templates: Templates): Route[] {
       ...common,
       method: "GET",
       path: "/user/template-sets",
-      summary: "What was made from templates and is there still",
-      responses: { 200: { description: "All of it", schema: dataOf(listOf(SetSchema, "Newest first.")) } },
+      summary: "List sets made from templates",
+      responses: { 200: { description: "The sets that still exist",
+        schema: dataOf(listOf(SetSchema, "Newest first.")) } },
       handle: async ({ caller }) =>
         json(200, { data: (await templates.list(caller.accountId)).map(setItem) }),
     }),
@@ -111,13 +113,14 @@ export function templateRoutes(templates: Templates): Route[] {
       ...common,
       method: "DELETE",
       path: "/user/template-sets/{id}",
-      summary: "Delete all that was made from a template, together",
-      description: "Assistant, knowledgebase, tool and test call; what is gone already is passed over.",
+      summary: "Delete a set made from a template",
+      description: "Deletes its assistant, knowledgebase, tool and test call. Parts that no longer "
+        + "exist are skipped.",
       notFound: "Template set not found",
       params: { id: IdOf("set", "GET /user/template-sets") },
       responses: {
         200: { description: "It is gone", schema: MessageSchema },
-        409: { description: "Its test call has not ended yet" },
+        409: { description: "The test call has not ended yet" },
       },
       handle: async ({ caller, id }) => {
         await templates.remove(caller.accountId, id);
@@ -132,10 +135,11 @@ function createRoute(templates: Templates): Route {
     ...common,
     method: "POST",
     path: "/user/template-sets",
-    summary: "Make an assistant with all that belongs to it from a template",
-    description: "Assistant, knowledgebase, tool and test call, as the template has them; all of it or nothing.",
+    summary: "Create an assistant and its parts from a template",
+    description: "Creates the assistant, knowledgebase, tool and test call the template defines. "
+      + "Creates all of them or nothing.",
     body: CreateBody,
-    responses: { 201: { description: "Made", schema: savedOf(MadeSchema) } },
+    responses: { 201: { description: "Created", schema: savedOf(MadeSchema) } },
     handle: async ({ caller, body }) => {
       const made = await templates.create(caller.accountId, {
         template: body.template, company: (body.company ?? "our company").trim(),

@@ -137,8 +137,8 @@ function callsRoute(tools: Tools): Route {
     path: "/user/tools/{id}/calls",
     params,
     summary: "List a tool's last calls",
-    description: `The last ${TOOL_CALLS_SHOWN} that assistants made, newest first, for as long as they `
-      + "are kept. Trials are not among them.",
+    description: `Lists the last ${TOOL_CALLS_SHOWN} calls by assistants, newest first, as long as `
+      + "calls are kept. Trials are not included.",
     responses: { 200: { description: "The calls", schema: listOf(CallSchema, "The calls.") } },
     handle: async ({ caller, id }) => {
       const calls = await tools.calls(caller.accountId, id);

@@ -43,8 +43,8 @@ export const Header = Type.Object({
   value: Type.String({
     pattern: "^[^\\r\\n\\0]+$",
     maxLength: SECRET_CHARS_MAX,
-    description: `Sent with every call, {{variable}} filled in. Stored sealed; keys that only read `
-      + `see ${MASK}, which keeps the stored value when it is sent back.`,
+    description: `Sent with every call, with {{variable}} filled in. Encrypted at rest; read-only `
+      + `keys see ${MASK}. Send ${MASK} to keep the stored value.`,
     examples: ["Bearer 8f2c"],
     ...withMessage("The header value must be one line of at most 4096 characters."),
   }),
@@ -55,8 +55,8 @@ const StaticField = Type.Object({
   }),
   value: Type.String({
     maxLength: SECRET_CHARS_MAX,
-    description: `Sent with every call, {{variable}} filled in. Stored sealed; keys that only read `
-      + `see ${MASK}, which keeps the stored value when it is sent back.`,
+    description: `Sent with every call, with {{variable}} filled in. Encrypted at rest; read-only `
+      + `keys see ${MASK}. Send ${MASK} to keep the stored value.`,
     examples: ["{{assistant_id}}"],
     ...prepared((value) =>
       (typeof value === "number" || typeof value === "boolean" ? String(value) : value)),

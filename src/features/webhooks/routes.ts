@@ -24,54 +24,61 @@ interface WebhookRouteOptions {
 
 const HOOK = "https://example.com/hooks/parley";
 const Url = {
-  ...HttpUrl("The url must be a valid URL."), ...about("Where events are sent to.", HOOK),
+  ...HttpUrl("The url must be a valid URL."), ...about("The URL events are sent to.", HOOK),
 };
 const DISABLED =
-  "Disabled: nothing is sent; what happens meanwhile is in the list of deliveries, `dead`, to be replayed.";
+  "active or disabled. A disabled endpoint is sent nothing; events are listed as `dead` "
+  + "deliveries, which you can replay.";
 const EVENT_TYPES_MAX = 50;
 const EventTypes = Type.Array(
   Type.String({ pattern: "^(\\*|[a-z_]{1,64})$" }), {
     minItems: 1, maxItems: EVENT_TYPES_MAX,
-    ...about("Types of events that are sent; `*`: all.", ["call_ended", "message_added"]),
+    ...about("Event types to send; `*` for all.", ["call_ended", "message_added"]),
   });
 
 const EndpointSchema = Type.Object({
   id: Type.Integer(about("The endpoint's number.", 1)),
   purpose: OneOf(PURPOSES, about(
-    "What it is for: the account's events, or one of an assistant's.")),
-  assistant_id: Nullable(Type.Integer(about("Whose webhook it is; null: the account's.", 1))),
-  url: Type.String(about("Where it is sent to.", HOOK)),
-  events: Type.Array(Type.String(), about("Types of events that are sent; `*`: all.", ["*"])),
+    "What it receives: the account's events, or one webhook of an assistant.")),
+  assistant_id: Nullable(Type.Integer(about("The assistant whose webhook it is; null for the "
+    + "account's events.",
+    1))),
+  url: Type.String(about("The URL it is sent to.", HOOK)),
+  events: Type.Array(Type.String(), about("Event types to send; `*` for all.", ["*"])),
   status: OneOf(["active", "disabled"], about(DISABLED)),
   disabled_reason: Nullable(Type.String(about(
-    "Why it was disabled; null: it was not, or by you.", "It failed for five days."))),
+    "Why it was disabled automatically; null if it was not.", "It failed for five days."))),
   secret: Type.String(about(
-    `Signs deliveries as Standard Webhooks say; keys that only read see ${MASK}.`,
+    `Signs deliveries, as Standard Webhooks specifies; read-only keys see ${MASK}.`,
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")),
-  failing_since: Nullable(Moment("Since when every try has failed, in UTC; null: it works.")),
+  failing_since: Nullable(Moment("Since when every attempt has failed, in UTC; null if it works.")),
   ...TIMES,
-}, named("WebhookEndpoint", "Where events are sent to."));
+}, named("WebhookEndpoint", "The URL events are sent to."));
 const DeliverySchema = Type.Object({
   id: Type.Integer(about("The delivery's number.", 31)),
   endpoint_id: Type.Integer(about("The endpoint it goes to.", 1)),
-  url: Type.String(about("Where it is sent to.", HOOK)),
+  url: Type.String(about("The URL it is sent to.", HOOK)),
   message_id: Type.String(about(
     "The `webhook-id` header: the same at every attempt and replay.", "msg_2b9d")),
   type: Type.String(about("The type of the event.", "call_ended")),
-  call_id: Nullable(Type.Integer(about("The call it is about; null: none.", 12))),
+  call_id: Nullable(Type.Integer(about("The call it is about; null if none.", 12))),
   conversation_id: Nullable(Type.String(about(
-    "The conversation it is about; null: none.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"))),
+    "The conversation it is about; null if none.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"))),
   state: OneOf(DELIVERY_STATES, about("How far it is.")),
-  attempts: Type.Integer(about("How often it was tried.", 1)),
-  next_attempt_at: Nullable(Moment("When it is tried next, in UTC; null: no more.")),
-  last_status: Nullable(Type.Integer(about("What the endpoint answered last; null: nothing.", 200))),
-  last_error: Nullable(Type.String(about("Why the last try failed; null: it did not.", "timeout"))),
-  response: Nullable(Type.String(about("The beginning of the last answer; null: none.", "ok"))),
-  replay_of: Nullable(Type.Integer(about("The delivery this repeats; null: none.", 30))),
-  payload: Type.Unknown(about("What is sent.", { type: "call_ended" })),
+  attempts: Type.Integer(about("The number of attempts.", 1)),
+  next_attempt_at: Nullable(Moment("When the next attempt is made, in UTC; null if there is "
+    + "none.")),
+  last_status: Nullable(Type.Integer(about("The last response status; null if there was no "
+    + "response.",
+    200))),
+  last_error: Nullable(Type.String(about("Why the last attempt failed; null if it did not.",
+    "timeout"))),
+  response: Nullable(Type.String(about("The beginning of the last response; null if none.", "ok"))),
+  replay_of: Nullable(Type.Integer(about("The delivery this replays; null if none.", 30))),
+  payload: Type.Unknown(about("The payload.", { type: "call_ended" })),
   created_at: Moment("When the event happened, in UTC."),
-  finished_at: Nullable(Moment("When it was delivered or given up, in UTC; null: not yet.")),
-}, named("WebhookDelivery", "One event on its way to one endpoint."));
+  finished_at: Nullable(Moment("When it was delivered or given up, in UTC; null if not yet.")),
+}, named("WebhookDelivery", "A delivery of one event to one endpoint."));
 const OneEndpoint = dataOf(EndpointSchema);
 const ALL_ENDPOINTS = dataOf(listOf(EndpointSchema, "All of them."));
 const OneDelivery = savedOf(DeliverySchema);
@@ -135,7 +142,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       ...ENDPOINT,
       method: "GET",
       path: "/user/webhook-endpoints",
-      summary: "Endpoints of the account and of its assistants' webhooks",
+      summary: "List webhook endpoints",
       responses: { 200: { description: "The list", schema: ALL_ENDPOINTS } },
       handle: async ({ caller }) => json(200, {
         data: (await webhooks.list(caller.accountId))
@@ -147,7 +154,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       method: "GET",
       path: "/user/webhook-endpoints/{id}",
       params: ofEndpoint,
-      summary: "One endpoint",
+      summary: "Read a webhook endpoint",
       responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
       handle: async ({ caller, id }) => json(200, {
         data: wire(await webhooks.get(caller.accountId, id), seesSecrets(caller)),
@@ -157,9 +164,10 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       ...ENDPOINT,
       method: "POST",
       path: "/user/webhook-endpoints",
-      summary: "Have events of the account sent to a URL, signed and in order",
+      summary: "Create a webhook endpoint",
       body: Type.Object({ url: Url, events: Type.Optional(EventTypes) }),
-      responses: { 201: { description: "The endpoint with its secret", schema: OneEndpoint } },
+      responses: { 201: { description: "The endpoint, including its secret",
+        schema: OneEndpoint } },
       handle: async ({ caller, body: { url, events = ["*"] } }) => {
         assertEvents(events);
         const made = await webhooks.create(caller.accountId, { url, events });
@@ -171,7 +179,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       method: "PUT",
       path: "/user/webhook-endpoints/{id}",
       params: ofEndpoint,
-      summary: "Change an endpoint; one made active again takes up what waits at once",
+      summary: "Update a webhook endpoint; reactivating it sends waiting deliveries at once",
       body: Type.Object({
         url: Type.Optional(Url),
         events: Type.Optional(EventTypes),
@@ -188,7 +196,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       method: "DELETE",
       path: "/user/webhook-endpoints/{id}",
       params: ofEndpoint,
-      summary: "Remove an endpoint with its deliveries",
+      summary: "Delete a webhook endpoint with its deliveries",
       responses: { 200: { description: "Removed", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
         await webhooks.remove(caller.accountId, id);
@@ -206,7 +214,7 @@ function endpointActions({ webhooks }: WebhookRouteOptions): Route[] {
       method: "POST",
       path: "/user/webhook-endpoints/{id}/rotate-secret",
       params: ofEndpoint,
-      summary: "A new secret; for a day the one before signs as well",
+      summary: "Rotate the signing secret; the old one also signs for one more day",
       responses: { 200: { description: "The endpoint", schema: OneEndpoint } },
       handle: async ({ caller, id }) => json(200, {
         data: wire(await webhooks.update(caller.accountId, id, { rotates: true }), true),
@@ -217,8 +225,8 @@ function endpointActions({ webhooks }: WebhookRouteOptions): Route[] {
       method: "POST",
       path: "/user/webhook-endpoints/{id}/test",
       params: ofEndpoint,
-      summary: "Send a test message",
-      responses: { 202: { description: "On its way", schema: OneDelivery } },
+      summary: "Send a test event",
+      responses: { 202: { description: "The delivery was queued", schema: OneDelivery } },
       handle: async ({ caller, id }) => json(202, {
         message: "Test message queued", data: wireDelivery(await webhooks.test(caller.accountId, id)),
       }),
@@ -228,12 +236,12 @@ function endpointActions({ webhooks }: WebhookRouteOptions): Route[] {
 
 const ListQuery = Type.Object({
   ...pageQuery(),
-  state: Type.Optional(OneOf(DELIVERY_STATES, about("Only those in this state."))),
+  state: Type.Optional(OneOf(DELIVERY_STATES, about("Only deliveries in this state."))),
   type: Type.Optional(Type.String({
-    maxLength: 64, ...about("Only events of this type.", "call_ended"),
+    maxLength: 64, ...about("Only deliveries of this event type.", "call_ended"),
   })),
-  endpoint_id: Type.Optional(Type.Integer(about("Only those of this endpoint.", 1))),
-  call_id: Type.Optional(Type.Integer(about("Only those about this call.", 12))),
+  endpoint_id: Type.Optional(Type.Integer(about("Only deliveries to this endpoint.", 1))),
+  call_id: Type.Optional(Type.Integer(about("Only deliveries about this call.", 12))),
 });
 
 const filterOf = (query: Static<typeof ListQuery>): DeliveryFilter => ({
@@ -246,7 +254,7 @@ function deliveryRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       ...DELIVERY,
       method: "GET",
       path: "/user/webhook-deliveries",
-      summary: "Deliveries, newest first",
+      summary: "List webhook deliveries, newest first",
       query: ListQuery,
       responses: { 200: { description: "A page", schema: PageSchema(DeliverySchema) } },
       handle: async ({ caller, query, http, baseUrl }) => {
@@ -263,7 +271,7 @@ function deliveryRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       method: "GET",
       path: "/user/webhook-deliveries/{id}",
       params: ofDelivery,
-      summary: "One delivery",
+      summary: "Read a webhook delivery",
       responses: {
         200: { description: "The delivery", schema: dataOf(DeliverySchema) },
       },
@@ -275,8 +283,8 @@ function deliveryRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       method: "POST",
       path: "/user/webhook-deliveries/{id}/replay",
       params: ofDelivery,
-      summary: "Send the same message once more, behind what waits for its endpoint",
-      responses: { 202: { description: "On its way", schema: OneDelivery } },
+      summary: "Replay a delivery, after those waiting for its endpoint",
+      responses: { 202: { description: "The delivery was queued", schema: OneDelivery } },
       handle: async ({ caller, id }) => json(202, {
         message: "Delivery queued", data: wireDelivery(await webhooks.replay(caller.accountId, id)),
       }),
@@ -290,34 +298,35 @@ function eventsRoute({ events }: WebhookRouteOptions): Route {
     errorShape: "message",
     method: "GET",
     path: "/user/events",
-    summary: "Catch up on events",
+    summary: "List events after a position",
     description: "Events of the account in order, after a position: the `id` of webhooks and streams. "
       + `What each has, here beside \`type\` and in webhooks in \`data\`:\n\n${EVENTS_TABLE}`,
     query: Type.Object({
       after: Type.Optional(Type.Integer({
-        minimum: 0, ...about("The `id` of the last event you have; left out: from the oldest.", 42),
+        minimum: 0, ...about("The `id` of the last event you have. Defaults to the start.", 42),
       })),
       limit: Type.Optional(Type.Integer({
         minimum: 1, maximum: LIMITS.eventsPageRowsMax,
-        ...about("How many events at most; left out: 100.", 100),
+        ...about("The maximum number of events. Default: 100.", 100),
       })),
     }),
     responses: {
       200: {
-        description: "`gap`: what came right after the position is past its retention",
+        description: "A page of events. `gap` is true if events right after the position have been "
+          + "deleted by retention",
         schema: Type.Object({
           data: Type.Array(Type.Object(
             {
-              id: Type.String(about("Its place in the account's log.", "43")),
+              id: Type.String(about("Its position in the account's log.", "43")),
               type: Type.String(about("What happened.", "call_ended")),
-              created_at: Moment("When, in UTC."),
+              created_at: Moment("When it happened, in UTC."),
             },
             { additionalProperties: true },
-          ), about("Events in order, each with the members of its type.")),
+          ), about("Events in order, each with its type's fields.")),
           next: Type.String(about("What to send as `after` next.", "43")),
-          has_more: Type.Boolean(about("Whether there are more already.", false)),
+          has_more: Type.Boolean(about("Whether more events are available.", false)),
           gap: Type.Boolean(about(
-            "Whether events right after the position are past their retention.", false)),
+            "Whether events right after the position have been deleted by retention.", false)),
         }),
       },
     },

@@ -15,54 +15,57 @@ const Maybe = <T extends TSchema>(schema: T) => Type.Optional(Nullable(schema));
 
 export const COMPLETION_BODY = Type.Object({
   model: Type.String(about(
-    "Uuid or id of one of the account's assistants.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
+    "The uuid or id of one of the account's assistants.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
   messages: Type.Array(
     Type.Object({
       role: Type.String(about("system, developer, user or assistant.", "user")),
       content: Maybe(Type.Union([
         Type.String(),
         Type.Array(Type.Object({
-          type: Type.String(about("`text`: nothing else is taken.", "text")),
+          type: Type.String(about("`text`; other types are not supported.", "text")),
           text: Type.Optional(Type.String(about("The text.", "When are you open?"))),
         })),
-      ], about("The text, whole or in parts.", "When are you open?"))),
+      ], about("The text, as a string or in parts.", "When are you open?"))),
     }),
     {
       minItems: 1, maxItems: LIMITS.historyMessagesMax,
-      ...about("The talk so far; the last one is the user's."),
+      ...about("The conversation so far; the last message is the user's."),
     },
   ),
-  stream: Maybe(Type.Boolean(about("Whether the reply is sent in chunks as it is written.", false))),
+  stream: Maybe(Type.Boolean(about("Whether to stream the reply in chunks.", false))),
   stream_options: Maybe(Type.Object({
-    include_usage: Maybe(Type.Boolean(about("Whether a last chunk counts the tokens.", true))),
-  }, about("How it is sent in chunks."))),
+    include_usage: Maybe(Type.Boolean(about("Whether the last chunk reports token usage.", true))),
+  }, about("Streaming options."))),
   temperature: Maybe(Type.Number({
-    minimum: 0, maximum: 2, ...about("How freely it words things; null: the assistant's.", 0.5),
+    minimum: 0, maximum: 2, ...about("Sampling temperature; null for the assistant's.", 0.5),
   })),
-  max_tokens: Maybe(Type.Integer({ minimum: 1, ...about("Tokens of the reply at most.", 500) })),
+  max_tokens: Maybe(Type.Integer({ minimum: 1, ...about("The maximum number of tokens in the "
+    + "reply.",
+    500) })),
   max_completion_tokens: Maybe(Type.Integer({
     minimum: 1, ...about("The same, by its newer name.", 500),
   })),
   stop: Maybe(Type.Union([Type.String(), Type.Array(Type.String())], {
-    description: "Refused where it is not empty: assistants say all they have to say",
+    description: "Not supported; refused unless empty",
     examples: [[]],
   })),
   response_format: Maybe(Type.Object({
-    type: Type.String({ description: "text; others are refused", examples: ["text"] }),
-  }, { description: "Form of the reply", examples: [{ type: "text" }] })),
-  n: Maybe(Type.Integer({ minimum: 1, ...about("How many replies; only 1 can be.", 1) })),
+    type: Type.String({ description: "text; other formats are refused", examples: ["text"] }),
+  }, { description: "The format of the reply", examples: [{ type: "text" }] })),
+  n: Maybe(Type.Integer({ minimum: 1, ...about("The number of replies; must be 1.", 1) })),
   tools: Maybe(Type.Array(Type.Unknown(), about(
-    "Must be empty: tools are the assistant's own.", []))),
+    "Must be empty: the assistant uses its own tools.", []))),
   functions: Maybe(Type.Array(Type.Unknown(), about(
-    "Must be empty: tools are the assistant's own.", []))),
+    "Must be empty: the assistant uses its own tools.", []))),
   tool_choice: Maybe(Type.Unknown(about("`auto` or `none`; the assistant chooses.", "auto"))),
   function_call: Maybe(Type.Unknown(about("`auto` or `none`; the assistant chooses.", "auto"))),
-  modalities: Maybe(Type.Array(Type.String(), about("`text` alone: replies are text.", ["text"]))),
-  logprobs: Maybe(Type.Boolean(about("Must be false: none are known.", false))),
+  modalities: Maybe(Type.Array(Type.String(), about("Must be `text`.", ["text"]))),
+  logprobs: Maybe(Type.Boolean(about("Must be false: log probabilities are not supported.",
+    false))),
   logit_bias: Maybe(Type.Record(Type.String(), Type.Number(), about(
-    "Must be empty: models differ in their tokens.", {}))),
+    "Must be empty: tokens differ between models.", {}))),
   web_search_options: Maybe(Type.Unknown(about(
-    "Must be absent: the assistant's tools are its own.", null))),
+    "Must be absent: the assistant uses its own tools.", null))),
 }, collectingErrors);
 
 export type CompletionBody = Static<typeof COMPLETION_BODY>;
@@ -70,11 +73,11 @@ export type CompletionBody = Static<typeof COMPLETION_BODY>;
 export const OpenAiErrorSchema = Type.Object({
   error: Type.Object({
     message: Type.String(about("What is wrong.", "n must be 1.")),
-    type: Type.String(about("The kind, as OpenAI's clients know it.", "invalid_request_error")),
-    param: Nullable(Type.String(about("The field at fault; null: none.", "n"))),
-    code: Nullable(Type.String(about("The reason for programs; null: none.", "unsupported_parameter"))),
-  }, about("What is wrong, in OpenAI's words.")),
-}, named("OpenAiError", "A refusal as OpenAI's clients read it."));
+    type: Type.String(about("The type of error.", "invalid_request_error")),
+    param: Nullable(Type.String(about("The invalid field; null if none.", "n"))),
+    code: Nullable(Type.String(about("The error code; null if none.", "unsupported_parameter"))),
+  }, about("The error.")),
+}, named("OpenAiError", "An error, as in OpenAI's API."));
 
 function refuse(param: string, message: string, code: string | null = null): Fault {
   return new Fault(400, message, { extra: { param }, ...(code === null ? {} : { code }) });
@@ -216,26 +219,26 @@ export function completionOf(
 }
 
 export const CompletionSchema = Type.Object({
-  id: Type.String(about("The completion's name.", "chatcmpl-0b0e4f0a")),
+  id: Type.String(about("The completion's id.", "chatcmpl-0b0e4f0a")),
   object: Type.Literal("chat.completion", about("Always chat.completion.")),
-  created: Type.Integer(about("When, in Unix seconds.", 1_772_443_800)),
+  created: Type.Integer(about("When it was created, in Unix seconds.", 1_772_443_800)),
   model: Type.String(about("The assistant's uuid.", "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
   choices: Type.Array(Type.Object({
-    index: Type.Integer(about("Always 0: there is one.", 0)),
+    index: Type.Integer(about("Always 0.", 0)),
     message: Type.Object({
       role: Type.Literal("assistant", about("Always assistant.")),
       content: Type.String(about("The reply.", "We are open from 9 to 5.")),
       refusal: Type.Null(about("Always null.", null)),
     }, about("What the assistant says.")),
-    logprobs: Type.Null(about("Always null: none are known.", null)),
-    finish_reason: Type.String(about("`stop`, or `length` where it was cut.", "stop")),
-  }), about("The one reply.")),
+    logprobs: Type.Null(about("Always null.", null)),
+    finish_reason: Type.String(about("`stop`, or `length` if the reply was cut off.", "stop")),
+  }), about("The reply, as a list of one.")),
   usage: Type.Object({
-    prompt_tokens: Type.Integer(about("Tokens the model read.", 42)),
-    completion_tokens: Type.Integer(about("Tokens it wrote.", 9)),
-    total_tokens: Type.Integer(about("Both together.", 51)),
-  }, about("Tokens, as the model counted them.")),
-}, named("ChatCompletion", "A reply as OpenAI's clients read it."));
+    prompt_tokens: Type.Integer(about("Input tokens.", 42)),
+    completion_tokens: Type.Integer(about("Output tokens.", 9)),
+    total_tokens: Type.Integer(about("Input and output tokens.", 51)),
+  }, about("Token usage, as reported by the model.")),
+}, named("ChatCompletion", "A chat completion, as in OpenAI's API."));
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 

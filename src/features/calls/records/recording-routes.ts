@@ -14,7 +14,7 @@ import type { Recordings, Sound } from "./recordings.ts";
 
 const SOUND = {
   schema: Type.String(
-    named("Recording", "Stereo sound: 16-bit PCM as WAV, or Opus in Ogg.", "RIFF…")),
+    named("Recording", "Stereo audio: 16-bit PCM as WAV, or Opus in Ogg.", "RIFF…")),
   contentType: "audio/wav",
   otherContentType: "audio/ogg",
 };

@@ -60,7 +60,7 @@ export const CallbackSchema = Type.Object({
 export const LabelsSchema = listOf(Type.Object({
   id: Type.Integer(about("The label's number.", 1)),
   name: Type.String(about("What it is called.", "Refunds")),
-  color: Nullable(Type.String(about("Its colour; null: none.", "teal"))),
+  color: Nullable(Type.String(about("The colour; null for none.", "teal"))),
 }, named("ConversationLabel", "A label of the account.")), "By name.");
 
 const NOT_FOUND = { description: "No such conversation" };
