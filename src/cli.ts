@@ -30,12 +30,12 @@ const COMMANDS: Command[] = [
 /** Groups of commands with the same first word, for the list of all commands. */
 const FAMILIES: Record<string, string> = {
   account: "accounts and their plans",
-  balance: "what an account has to spend",
+  balance: "the balance of an account",
   key: "API keys",
-  ledger: "the proof that all money adds up",
-  number: "phone numbers that the operator brings",
-  search: "the index of the inbox's search",
-  user: "people who sign in to an account",
+  ledger: "check that every charge adds up",
+  number: "the operator's own phone numbers",
+  search: "the search index of the inbox",
+  user: "members who sign in to an account",
 };
 
 /** Fits a terminal of 80 by 24. */
@@ -52,7 +52,7 @@ function usage(): string {
     "",
     ...[...rows].map(([name, summary]) => `  ${name.padEnd(width)}  ${summary}`),
     "",
-    "What a command takes: parley <command> --help",
+    "Help on a command: parley <command> --help",
     "Settings are environment variables: parley settings",
     "",
   ].join("\n");
@@ -91,7 +91,7 @@ function readLine(command: Command, argv: string[]) {
   } catch (error) {
     const [, unknown] = /^Unknown option '([^']+)'/.exec((error as Error).message) ?? [];
     if (unknown === undefined) throw error;
-    throw new UsageError(`nothing is known of ${unknown}: ${callOf(command)}`);
+    throw new UsageError(`unknown option ${unknown}: ${callOf(command)}`);
   }
 }
 
@@ -103,7 +103,7 @@ async function runCommand(argv: string[]): Promise<number> {
     return 0;
   }
   const extra = positionals[command.words ?? 0];
-  if (extra !== undefined) throw new UsageError(`nothing is known of ${extra}: ${callOf(command)}`);
+  if (extra !== undefined) throw new UsageError(`unexpected argument ${extra}: ${callOf(command)}`);
   const outcome = readConfig();
   for (const warning of outcome.warnings) process.stderr.write(`parley: ${warning}\n`);
   if (outcome.kind === "invalid") {

@@ -22,7 +22,7 @@ const accountValue = (row: Account) => ({
 function readScopes(values: Invocation["values"]): Scope[] {
   const given = (text(values, "scopes") ?? "read,write").split(",");
   const scopes = ALL_SCOPES.filter((scope) => given.includes(scope));
-  if (scopes.length !== given.length) throw new UsageError("--scopes takes read, write or both");
+  if (scopes.length !== given.length) throw new UsageError("--scopes must be read, write or both");
   return scopes;
 }
 
@@ -30,8 +30,10 @@ function readExpiry(values: Invocation["values"]): number | null {
   const given = text(values, "expires-at");
   if (given === undefined) return null;
   const ms = msOfMoment(given);
-  if (ms === null) throw new UsageError("--expires-at takes a date in ISO 8601, such as 2027-01-31");
-  if (ms * 1000 <= createSystem().now()) throw new UsageError("--expires-at is over: such a key would open nothing");
+  if (ms === null) throw new UsageError("--expires-at must be an ISO 8601 date, such as "
+    + "2027-01-31");
+  if (ms * 1000 <= createSystem().now()) throw new UsageError("--expires-at is in the past: the "
+    + "key would never work");
   return ms * 1000;
 }
 
@@ -53,15 +55,15 @@ function readPlan(config: Invocation["config"], given: string | undefined): stri
 const createAccount: Command = {
   name: "account create",
   takes: "--name N [--email E] [--balance 5.00]",
-  summary: "Create an account with an API key, which is shown only here",
+  summary: "Create an account and its API key (shown only once)",
   options: { name: { type: "string" }, email: { type: "string" }, balance: { type: "string" } },
   run: ({ config, values }) => {
     const name = text(values, "name");
     if (name === undefined) throw new UsageError("--name is required");
     const micros = values.balance === undefined ? 0 : readAmount(text(values, "balance"), "--balance");
-    if (micros < 0) throw new UsageError("--balance may not be negative");
+    if (micros < 0) throw new UsageError("--balance must not be negative");
     const email = text(values, "email") ?? "";
-    if (email !== "" && !isEmail(email)) throw new UsageError(`${email} is no e-mail address`);
+    if (email !== "" && !isEmail(email)) throw new UsageError(`${email} is not an e-mail address`);
     return withStorage(config, async (_storage, accounts) => {
       const created = await accounts.create(name, email);
       if (micros > 0) await accounts.credit(created.id, micros);
@@ -96,7 +98,7 @@ const listAccounts: Command = {
 const setPlan: Command = {
   name: "account plan",
   takes: "PLAN --account ID",
-  summary: "Give an account a plan: its caps of tools, campaigns and calls at a time",
+  summary: "Set an account's plan: its limits on tools, campaigns and concurrent calls",
   words: 1,
   options: ACCOUNT,
   run: (invocation) => {
@@ -111,7 +113,7 @@ const setPlan: Command = {
 const createKey: Command = {
   name: "key create",
   takes: "--account ID [--name N] [--scopes read,write] [--expires-at ISO]",
-  summary: "Create an API key, which is shown only here",
+  summary: "Create an API key (shown only once)",
   options: {
     ...ACCOUNT,
     name: { type: "string" },
@@ -131,7 +133,7 @@ const createKey: Command = {
 const listKeys: Command = {
   name: "key list",
   takes: "--account ID",
-  summary: "List the API keys that are not revoked",
+  summary: "List API keys that are not revoked",
   options: ACCOUNT,
   run: (invocation) =>
     withAccount(invocation, async ({ id }, accounts) => {
@@ -162,13 +164,14 @@ const revokeKey: Command = {
   run: ({ config, values, positionals }) =>
     withStorage(config, async (storage, accounts) => {
       const keyId = Number((positionals[0] ?? "").split("|")[0]);
-      if (!Number.isSafeInteger(keyId) || keyId <= 0) throw new UsageError("KEY_ID is a number");
+      if (!Number.isSafeInteger(keyId) || keyId <= 0) throw new UsageError("KEY_ID must be a "
+        + "number");
       const key = await storage.accounts.findKey(keyId);
       const owner = values.account === undefined
         ? key?.accountId
         : (await chooseAccount(accounts, values)).id;
       const revoked = owner !== undefined && (await accounts.revokeKey(owner, keyId));
-      if (!revoked) throw new Error(`there is no key ${keyId} in force`);
+      if (!revoked) throw new Error(`there is no active key ${keyId}`);
       return { value: { key_id: keyId, revoked: true }, text: `key ${keyId} is revoked` };
     }),
 };
@@ -176,13 +179,13 @@ const revokeKey: Command = {
 const addBalance: Command = {
   name: "balance add",
   takes: "--account ID AMOUNT [--reference R]",
-  summary: "Add money; the same reference adds it once; --amount=-5.00 takes it back",
+  summary: "Add money; repeating a reference adds it once; --amount=-5.00 deducts",
   words: 1,
   options: { ...ACCOUNT, amount: { type: "string" }, reference: { type: "string" } },
   run: (invocation) => {
     const { values, positionals } = invocation;
     const micros = readAmount(positionals[0] ?? text(values, "amount"), "AMOUNT");
-    if (micros === 0) throw new UsageError("AMOUNT may not be zero");
+    if (micros === 0) throw new UsageError("AMOUNT must not be zero");
     return withAccount(invocation, async ({ id }, accounts) => {
       const reference = text(values, "reference");
       const outcome = await accounts.credit(
@@ -193,7 +196,7 @@ const addBalance: Command = {
       const repeated = outcome.kind === "repeated";
       return {
         value: { account_id: id, balance: dollarsFromMicros(balanceMicros), repeated },
-        text: `balance ${formatMicros(balanceMicros)}${repeated ? " (the reference was entered before)" : ""}`,
+        text: `balance ${formatMicros(balanceMicros)}${repeated ? " (already added under this reference)" : ""}`,
       };
     });
   },
@@ -202,7 +205,7 @@ const addBalance: Command = {
 const showBalance: Command = {
   name: "balance show",
   takes: "--account ID",
-  summary: "Show what an account has and what is reserved of it",
+  summary: "Show an account's balance and the reserved part of it",
   options: ACCOUNT,
   run: (invocation) =>
     withAccount(invocation, async (row) => {

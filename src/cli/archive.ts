@@ -40,7 +40,8 @@ interface Contents {
 /** Gives `work` an empty folder on the data folder's own disk, removed when it has ended. */
 async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>): Promise<T> {
   const lock = await writingTo(dataDir, () => lockBackups(dataDir));
-  if (!lock) throw new Error("another backup of this folder is being made: try again after it");
+  if (!lock) throw new Error("another backup of this folder is running: try again when it has "
+    + "finished");
   try {
     const folder = await writingTo(dataDir, () => mkdtempSync(join(dataDir, STAGING)));
     try {
@@ -148,12 +149,13 @@ export function makeArchive(config: Config, file: string): Promise<Made> {
 function readContents(folder: string): Contents {
   const path = join(folder, CONTENTS);
   const whole = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) as Contents : null;
-  if (!whole) throw new Error("the backup is not whole: its end is missing");
-  if (whole.format !== FORMAT) throw new Error("the backup was made by a newer program");
+  if (!whole) throw new Error("the backup is incomplete: its end is missing");
+  if (whole.format !== FORMAT) throw new Error("the backup was made by a newer version: update "
+    + "Parley first");
   for (const [file, size] of Object.entries(whole.files)) {
     const found = join(folder, file);
     if (!existsSync(found) || (lstatSync(found).size !== size && !GROWING.test(file))) {
-      throw new Error(`the backup is not whole: ${file} is missing or cut off`);
+      throw new Error(`the backup is incomplete: ${file} is missing or cut off`);
     }
   }
   return whole;
@@ -191,11 +193,12 @@ const REPLACED = [...FOLDERS, SECRET];
 function assertSecret(folder: string, configured: string | null, mark: string | null): void {
   if (mark === null) return;
   if (configured !== null && secretMark(configured, "parley backup") !== mark) {
-    throw new Error("PARLEY_SECRET is not the secret this backup was made under: what is sealed "
-      + "in it would not open. Set that one, or unset it where the backup holds its own.");
+    throw new Error("PARLEY_SECRET is not the secret this backup was made with, so its encrypted "
+      + "values could not be read. Set that secret, or unset PARLEY_SECRET if the backup contains "
+      + "its own.");
   }
   if (configured === null && !existsSync(join(folder, SECRET))) {
-    throw new Error("the backup was made under a PARLEY_SECRET, which it does not hold: set the "
+    throw new Error("the backup was made with a PARLEY_SECRET that it does not contain: set the "
       + "same one and try again");
   }
 }
@@ -223,7 +226,7 @@ export async function restoreArchive(
       assertSecret(folder, config.PARLEY_SECRET, readContents(folder).secret_mark);
     }
     const problems = await inspectDatabase(join(folder, database));
-    if (problems.length > 0) throw new Error(`the backup is not sound: ${problems.join("; ")}`);
+    if (problems.length > 0) throw new Error(`the backup is corrupt: ${problems.join("; ")}`);
     passPositions(join(folder, database));
     chmodSync(join(folder, database), 0o600);
     for (const suffix of ["-wal", "-shm"]) rmSync(join(folder, database + suffix), { force: true });

@@ -17,7 +17,7 @@ function refuseServer(config: Config, tool: string): void {
 /** A backup replaces the file it is written to, even /dev/stdout, and a restore reads it twice. */
 function refuseStream(file: string): void {
   if (file !== "-" && (!existsSync(file) || statSync(file).isFile())) return;
-  throw new Error(`${file} is no file: a backup is written to a file and read from one`);
+  throw new Error(`${file} is not a file: backups are written to and read from a file`);
 }
 
 const backup: Command = {
@@ -28,8 +28,9 @@ const backup: Command = {
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined || file === "") throw new UsageError("FILE is required");
-    refuseServer(config, "pg_dump --format=custom copies it; the secret and files are kept beside");
-    if (isFolder(file)) throw new Error(`${file} is a folder: name a file in it`);
+    refuseServer(config, "back it up with pg_dump --format=custom, and keep the secret and files "
+      + "with it");
+    if (isFolder(file)) throw new Error(`${file} is a folder: give a file name`);
     refuseStream(file);
     if (existsSync(file) && values.force !== true) throw new Error(`${file} exists; --force replaces it`);
     if (!databaseExists(config.PARLEY_DATA_DIR)) throw new Error("there is no database yet");
@@ -38,7 +39,7 @@ const backup: Command = {
     const elsewhere = placeElsewhere(config);
     const more = elsewhere === null
       ? ""
-      : ` Recordings and unread documents are not in it: they are in ${elsewhere}.`;
+      : ` It does not contain recordings and unread documents: they are in ${elsewhere}.`;
     return {
       value: { file, files, holds_secret: holdsSecret, files_elsewhere: elsewhere },
       text: `backed up to ${file}: ${files} files.${note}${more}`,
@@ -47,29 +48,29 @@ const backup: Command = {
 };
 
 function noteOfSecret(config: Config, holdsSecret: boolean): string {
-  if (holdsSecret) return " It holds the secret: keep it as safe.";
+  if (holdsSecret) return " It contains the secret: keep it equally safe.";
   if (config.PARLEY_SECRET !== null) {
-    return " The secret is not in it: keep PARLEY_SECRET, which it needs.";
+    return " It does not contain the secret: keep PARLEY_SECRET, which a restore needs.";
   }
   const { ok, detail } = examineSecret(config);
-  return ok ? " It holds no secret: none is needed yet." : ` It holds no secret: ${detail}.`;
+  return ok ? " It contains no secret: none is needed yet." : ` It contains no secret: ${detail}.`;
 }
 
 const restore: Command = {
   name: "restore",
   takes: "FILE [--force]",
-  summary: "Put a backup in the data folder's place; the server must be stopped",
+  summary: "Replace the data folder with a backup; the server must be stopped",
   words: 1,
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined || file === "") throw new UsageError("FILE is required");
-    refuseServer(config, "pg_restore puts a copy of it back");
+    refuseServer(config, "restore it with pg_restore");
     if (isFolder(file)) throw new Error(`${file} is a folder: name the backup in it`);
     refuseStream(file);
     if (!existsSync(file)) throw new Error(`${file} does not exist`);
     const dataDir = config.PARLEY_DATA_DIR;
     const lock = lockDataDir(dataDir);
-    if (!lock) throw new Error("a server runs on the data folder: stop it first");
+    if (!lock) throw new Error("a server is running on the data folder: stop it first");
     try {
       const held = holdingsOf(dataDir);
       if (held !== null && values.force !== true) {

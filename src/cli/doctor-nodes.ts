@@ -38,7 +38,7 @@ async function examineNodes(storage: Storage): Promise<Finding[]> {
       detail: [
         node.state, node.name, ...node.url === null ? [] : [node.url],
         `version ${node.version || "unknown"}`, `up ${agoOf(node.startedAt, now)}`,
-        `heard of ${agoOf(node.beatAt, now)} ago`,
+        `last seen ${agoOf(node.beatAt, now)} ago`,
         ...left === null || left < 0 ? [] : [`lease for ${agoOf(now, now + left)} more`],
         `${counted(node.calls, "calls")} and ${counted(node.streams, "streams")}`,
         ...owns.length === 0 ? [] : [`owns ${owns.join(", ")}`],
@@ -47,7 +47,7 @@ async function examineNodes(storage: Storage): Promise<Finding[]> {
     };
   });
   return [
-    ...lines.length > 0 ? lines : [{ check: "nodes", ok: true, detail: "none runs" }],
+    ...lines.length > 0 ? lines : [{ check: "nodes", ok: true, detail: "none running" }],
     {
       check: "waiting", ok: true,
       detail: `${counted(waiting.documents, "documents")}, ${counted(waiting.deliveries, "webhooks")}`,
@@ -67,11 +67,11 @@ async function examineLag(config: Config, url: string): Promise<Finding[]> {
   return [
     {
       check: "clock", ok: offMs <= LIMITS.clockOffMsTold,
-      detail: offMs === 0 ? "as the database's" : `${offMs} ms off the database's`,
+      detail: offMs === 0 ? "same as the database's" : `${offMs} ms off the database's`,
     },
     {
       check: "secret", ok: isOurs,
-      detail: isOurs ? "the one of all nodes" : "not the one that the database was begun with",
+      detail: isOurs ? "the same on all nodes" : "not the one the database was created with",
     },
     ...standbys.length > 0 ? [] : [{ check: "standby", ok: true, detail: "none" }],
     ...standbys.map(({ name, state, sync, lagBytes }) => ({
@@ -92,7 +92,8 @@ async function examineWire(config: Config): Promise<Finding[]> {
     wire.onState((state) => state === "up" && up.resolve());
     if (wire.state() !== "up") await Promise.race([up.promise, wait(system, WIRE_MS)]);
     const ok = wire.state() === "up";
-    return [{ check: "NATS", ok, detail: ok ? "answers" : "out of reach: news come by the database" }];
+    return [{ check: "NATS", ok, detail: ok ? "answers" : "unreachable: messages go through the "
+      + "database" }];
   } finally {
     await wire.close();
   }
@@ -105,7 +106,7 @@ export async function examineServer(config: Config, url: string): Promise<Findin
     return await withStorage(config, async (storage) => {
       const { problems, accounts } = await auditLedger(storage.ledger);
       const ok = problems.length === 0;
-      const detail = ok ? `PostgreSQL, ledger of ${accounts} accounts right` : problems.join("; ");
+      const detail = ok ? `PostgreSQL, ledger of ${accounts} accounts correct` : problems.join("; ");
       return [
         { check, ok, detail },
         ...await examineLag(config, url), ...await examineWire(config),

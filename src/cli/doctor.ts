@@ -36,13 +36,13 @@ async function examineFiles(config: Config): Promise<Finding> {
   const name = `doctor/${system.uuid()}`;
   const probe = programFile("package.json");
   try {
-    if (await files.read(name)) throw new Error("a file is there that nobody has put");
+    if (await files.read(name)) throw new Error("a file exists that was never written");
     await files.put(name, probe);
     const found = await files.read(name);
     const back = found && await text(found.body);
     await files.remove(name);
-    if (back !== readText(probe)) throw new Error("a file that was put is not there");
-    return { check, ok: true, detail: `${place} takes and gives files${note}` };
+    if (back !== readText(probe)) throw new Error("a file that was written is missing");
+    return { check, ok: true, detail: `${place} stores and returns files${note}` };
   } catch (error) {
     const { message, cause } = error as Error;
     return { check, ok: false, detail: `${place}: ${cause instanceof Error ? cause.message : message}${note}` };
@@ -86,7 +86,7 @@ async function examineData(config: Config): Promise<Finding[]> {
           (isServed(dataDir) ? "running" : "not running")),
         examineDisk(dataDir),
       ]
-    : [{ check: "data folder", ok: true, detail: "none yet; the first start makes it" }];
+    : [{ check: "data folder", ok: true, detail: "none yet; the first start creates it" }];
   if (url !== null) return [...findings, ...await examineServer(config, url)];
   if (!isThere) return findings;
   return [
@@ -99,16 +99,16 @@ async function examineData(config: Config): Promise<Finding[]> {
 async function examineDatabase(config: Config): Promise<Finding[]> {
   const { PARLEY_DATA_DIR: dataDir } = config;
   if (!databaseExists(dataDir)) {
-    return [{ check: "database", ok: true, detail: "none yet; the first start makes it" }];
+    return [{ check: "database", ok: true, detail: "none yet; the first start creates it" }];
   }
   const problems = await inspectDatabase(databasePath(dataDir));
   const sound = canBeAudited(databasePath(dataDir))
-    ? "sound, ledger right"
-    : "sound; the ledger is not looked at before a start has brought it up to date";
+    ? "sound, ledger correct"
+    : "sound; the ledger can be checked after the next start has updated the database";
   const log = overgrownLog(dataDir);
   const note = log === null
     ? ""
-    : `; its log has grown to ${Math.round(log / 2 ** 20)} MiB: a program that goes on reading keeps it`;
+    : `; its log has grown to ${Math.round(log / 2 ** 20)} MiB: a long-running reader keeps it from shrinking`;
   const detail = `${problems.length > 0 ? problems.join("; ") : sound}${note}`;
   return [{ check: "database", ok: problems.length === 0, detail }, examineSecret(config)];
 }
@@ -121,16 +121,17 @@ export function examineSecret(config: Config): Finding {
   const box = secret === null ? null : createSecretBox(secret, createSystem());
   const trial = trySealed(databasePath(dataDir), box);
   if (trial.kind === "too_old") {
-    return { check, ok: true, detail: "not tried: the database is of another version of the program" };
+    return { check, ok: true, detail: "not checked: the database is from another version of "
+      + "Parley" };
   }
   const { count, closed, needsSecret } = trial;
   if (secret === null && needsSecret) {
     return { check, ok: false, detail: "it is missing: restore it, or set PARLEY_SECRET to it" };
   }
-  if (count === 0) return { check, ok: true, detail: "nothing is sealed yet" };
-  if (closed.length === 0) return { check, ok: true, detail: `opens all ${count} that are sealed` };
-  const remedy = closed.length === count ? "another one is needed" : "enter these anew";
-  return { check, ok: false, detail: `it does not open what was sealed (${namesOf(closed)}): ${remedy}` };
+  if (count === 0) return { check, ok: true, detail: "nothing is encrypted yet" };
+  if (closed.length === 0) return { check, ok: true, detail: `decrypts all ${count} encrypted values` };
+  const remedy = closed.length === count ? "set the right secret" : "enter these again";
+  return { check, ok: false, detail: `it cannot decrypt some values (${namesOf(closed)}): ${remedy}` };
 }
 
 async function examineModel(config: Config): Promise<Finding> {

@@ -27,8 +27,8 @@ type Kept = Awaited<ReturnType<typeof copyKept>>;
 function filesLine(dataDir: string, { copied, left, place }: Kept): string {
   if (place !== null) return `${copied} files were copied to ${place}`;
   return left === 0
-    ? "there were no recordings or documents"
-    : `${left} files stay in ${dataDir}: one node goes on with it, several need PARLEY_FILES_URL`;
+    ? "there were no recordings or documents to copy"
+    : `${left} files stay in ${dataDir}: a single node keeps using them there, several need PARLEY_FILES_URL`;
 }
 
 /** What a person has to know before the first server starts on the database. */
@@ -42,22 +42,22 @@ function notes(config: Config, kept: Kept): string[] {
         + " brings them to their place when it starts",
     ],
     ...configured !== null || findSecret(null, dataDir) === null ? [] : [
-      `every node needs the secret: set PARLEY_SECRET to what ${join(dataDir, "secret")} says`,
+      `every node needs the secret: set PARLEY_SECRET to the content of ${join(dataDir, "secret")}`,
     ],
-    `the file in ${dataDir} stays as it was, and no server goes on with it by mistake`,
+    `the file in ${dataDir} is unchanged, and no server will use it by mistake`,
   ];
 }
 
 export const moveCommand: Command = {
   name: "move",
   takes: "[--to postgres://…]",
-  summary: "Take a stopped data folder along into an empty PostgreSQL database",
+  summary: "Move a stopped server's data into an empty PostgreSQL database",
   options: { to: { type: "string" } },
   run: async ({ config, values }) => {
     const url = targetOf(config, values);
     const dataDir = config.PARLEY_DATA_DIR;
     const lock = lockDataDir(dataDir);
-    if (!lock) throw new Error("a server runs on the data folder: stop it first");
+    if (!lock) throw new Error("a server is running on the data folder: stop it first");
     try {
       const { moveDatabase } = await import("#storage/engines/move.ts");
       const system = createSystem();

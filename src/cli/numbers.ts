@@ -29,7 +29,7 @@ function readLines(file: string): string[] {
 function readCountry(values: Invocation["values"]): string | undefined {
   const country = text(values, "country")?.toUpperCase();
   if (country === undefined || /^[A-Z]{2}$/.test(country)) return country;
-  throw new UsageError("--country takes two letters such as US");
+  throw new UsageError("--country must be two letters, such as US");
 }
 
 /** All lines, or an error that names each invalid one. */
@@ -40,7 +40,8 @@ function readStock(
   const monthlyMicros = values.price === undefined
     ? null
     : readAmount(text(values, "price"), "--price");
-  if (monthlyMicros !== null && monthlyMicros < 0) throw new UsageError("--price is negative");
+  if (monthlyMicros !== null && monthlyMicros < 0) throw new UsageError("--price must not be "
+    + "negative");
   const carrier = readCarrier(values);
   const problems: string[] = [];
   const stock: NewStock[] = [];
@@ -49,10 +50,10 @@ function readStock(
     const refuse = (why: string) => problems.push(`line ${index + 1}: ${line} ${why}`);
     const number = parseNumber(line);
     const countryCode = country ?? number?.countryCode;
-    if (!number) refuse("is no number in E.164");
-    else if (!countryCode) refuse("does not show its country: give --country");
+    if (!number) refuse("is not a number in E.164");
+    else if (!countryCode) refuse("does not reveal its country: add --country");
     else if (monthlyMicros === null && prices.of(countryCode) === null) {
-      refuse(`is of ${countryCode}, which has no price in the list: give --price`);
+      refuse(`is of ${countryCode}, which has no price in the list: add --price`);
     } else {
       const { phoneNumber } = number;
       const smsCapable = values.sms === true;
@@ -70,14 +71,14 @@ function readCarrier(values: Invocation["values"]): HostedAccount | null {
   const given = text(values, "carrier");
   if (given === undefined) return null;
   const carrier = HOSTED_ACCOUNTS.find((account) => account === given);
-  if (!carrier) throw new UsageError(`--carrier is one of ${HOSTED_ACCOUNTS.join(", ")}`);
+  if (!carrier) throw new UsageError(`--carrier must be one of ${HOSTED_ACCOUNTS.join(", ")}`);
   return carrier;
 }
 
 const importNumbers: Command = {
   name: "number import",
   takes: "FILE|- [--country US] [--price 3.99] [--sms] [--carrier telnyx]",
-  summary: "Offer numbers of your own, one a line, E.164; of those already there only --carrier counts",
+  summary: "Import your own numbers, one E.164 number a line; of known ones only --carrier applies",
   words: 1,
   options: {
     country: { type: "string" }, price: { type: "string" }, sms: { type: "boolean" },
@@ -92,7 +93,7 @@ const importNumbers: Command = {
       const known = numbers.length - imported;
       return {
         value: { imported, known },
-        text: `${imported} numbers imported${known > 0 ? `, ${known} were there already` : ""}`,
+        text: `${imported} numbers imported${known > 0 ? `, ${known} already known` : ""}`,
       };
     });
   },
@@ -101,7 +102,7 @@ const importNumbers: Command = {
 const listNumbers: Command = {
   name: "number list",
   takes: "",
-  summary: "List your own numbers and who has bought them",
+  summary: "List your own numbers and who bought them",
   options: {},
   run: ({ config }) =>
     withStorage(config, async ({ numberInventory }) => {
@@ -127,14 +128,14 @@ const listNumbers: Command = {
 const approveNumber: Command = {
   name: "number approve",
   takes: "NUMBER --account ID",
-  summary: "Say whose a SIP trunk's number is, where more than one account claims it",
+  summary: "Assign a SIP trunk's number that several accounts claim",
   words: 1,
   options: { account: { type: "string" } },
   run: ({ config, values, positionals: [given] }) => {
     const accountId = Number(text(values, "account"));
     if (given === undefined) throw new UsageError("NUMBER is required");
     if (!Number.isInteger(accountId) || accountId < 1) {
-      throw new UsageError("--account takes the id of an account");
+      throw new UsageError("--account must be an account id");
     }
     // An extension is what a telephone system calls it, E.164 or not.
     const phoneNumber = parseNumber(given)?.phoneNumber ?? given;
@@ -145,7 +146,7 @@ const approveNumber: Command = {
       }
       return {
         value: { phone_number: phoneNumber, account_id: accountId },
-        text: `${phoneNumber} is account ${accountId}'s`,
+        text: `${phoneNumber} belongs to account ${accountId}`,
       };
     });
   },

@@ -6,12 +6,12 @@ import { withStorage, type Command } from "./command.ts";
 const rebuild: Command = {
   name: "search rebuild",
   takes: "",
-  summary: "Read every message anew into the index of the inbox's search",
+  summary: "Rebuild the search index of the inbox from all messages",
   options: {},
   run: ({ config }) => withStorage(config, async ({ inbox }) => {
     await inbox.forgetIndex();
     const messages = await indexMessages(inbox, createSystem());
-    return { value: { messages }, text: `${messages} messages are found by their words` };
+    return { value: { messages }, text: `${messages} messages indexed` };
   }),
 };
 

@@ -15,7 +15,7 @@ export const settingsMarkdown = (): string =>
 export const settingsCommand: Command = {
   name: "settings",
   takes: "[--markdown]",
-  summary: "Print every setting with its default and what it means",
+  summary: "Print every setting with its default and meaning",
   options: { markdown: { type: "boolean" } },
   run: ({ values }) => {
     const settings = describeSettings();

@@ -8,7 +8,7 @@ import type { Command } from "./command.ts";
 export const trimCommand: Command = {
   name: "trim",
   takes: "",
-  summary: "Delete from packages what is for other machines and compilers",
+  summary: "Delete package files for other platforms and for compilers",
   options: {},
   run: () => {
     const beside = dirname(programFile("."));
@@ -16,7 +16,7 @@ export const trimCommand: Command = {
     const deleted = trimPackages(modules);
     return Promise.resolve({
       value: { deleted },
-      text: deleted.length === 0 ? "nothing is to be deleted" : `deleted ${deleted.length} files and folders`,
+      text: deleted.length === 0 ? "nothing to delete" : `deleted ${deleted.length} files and folders`,
     });
   },
 };

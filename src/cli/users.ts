@@ -20,13 +20,13 @@ const usersOf = ({ users: store }: Storage): Users => createUsers({
 
 function readEmail([given = ""]: string[]): string {
   if (isEmail(given)) return emailOf(given);
-  throw new UsageError(given === "" ? "EMAIL is required" : `${given} is no e-mail address`);
+  throw new UsageError(given === "" ? "EMAIL is required" : `${given} is not an e-mail address`);
 }
 
 function readRole(values: Invocation["values"]): Role {
   const given = text(values, "role");
   const role = ROLES.find((one) => one === given);
-  if (!role) throw new UsageError(`--role takes one of ${ROLES.join(", ")}`);
+  if (!role) throw new UsageError(`--role must be one of ${ROLES.join(", ")}`);
   return role;
 }
 
@@ -51,7 +51,7 @@ const shown = (link: string) => ({ value: { link }, text: link });
 const invite: Command = {
   name: "user invite",
   takes: "EMAIL --role ROLE [--account ID]",
-  summary: "Print a link with which somebody becomes a member; it works once, for a week",
+  summary: "Print an invitation link for a new member; it works once, for a week",
   words: 1,
   options: { ...ACCOUNT, role: { type: "string" } },
   run: (invocation) => {
@@ -83,7 +83,7 @@ const list: Command = {
 const reset: Command = {
   name: "user password",
   takes: "EMAIL [--account ID]",
-  summary: "Print a link with which a member sets a new password; it works once, for a day",
+  summary: "Print a link for a member to set a new password; it works once, for a day",
   words: 1,
   options: ACCOUNT,
   run: (invocation) =>
@@ -103,7 +103,7 @@ const remove: Command = {
   run: (invocation) =>
     withMember(invocation, async ({ accountId, id: userId, email }, users) => {
       await users.remove({ accountId, userId, manager: OPERATOR, by: BY_OPERATOR });
-      return { value: { user_id: userId, removed: true }, text: `${email} is no member any more` };
+      return { value: { user_id: userId, removed: true }, text: `${email} is no longer a member` };
     }),
 };
 

@@ -128,7 +128,7 @@ test("[CL30] doctor tries the secret on all that is sealed, and names what it do
   const again = await startTestServer({ dataDir });
   await sealEverything(again);
   assert.deepEqual(await examined(dataDir),
-    { code: 0, check: "secret", ok: true, detail: "opens all 4 that are sealed" });
+    { code: 0, check: "secret", ok: true, detail: "decrypts all 4 encrypted values" });
   const wrong = await examined(dataDir, { PARLEY_SECRET: "another secret of 16" });
   assert.deepEqual([wrong.code, wrong.ok], [1, false]);
   const everything = /\(headers of tool 1, static fields of tool 1, password of SIP trunk \+4930901820999, Cal\.com key of assistant 1\): another one/;
@@ -146,7 +146,7 @@ test("[CL30] doctor tries the secret on all that is sealed, and names what it do
   assert.equal(mixed.ok, false);
   assert.match(mixed.detail, new RegExp(`SIP trunk \\${trunks[0]!.phoneNumber}`));
   assert.doesNotMatch(mixed.detail, /tool 2/);
-  assert.match(mixed.detail, /enter these anew$/);
+  assert.match(mixed.detail, /enter these again$/);
 });
 
 test("[CL82] a backup made under another PARLEY_SECRET is refused; so is one that lacks its own", async () => {
@@ -159,10 +159,10 @@ test("[CL82] a backup made under another PARLEY_SECRET is refused; so is one tha
   const other = newDir();
   const wrong = await parley(other, ["restore", file], { PARLEY_SECRET: "another secret of 16" });
   assert.equal(wrong.code, 1);
-  assert.match(wrong.err, /PARLEY_SECRET is not the secret this backup was made under/);
+  assert.match(wrong.err, /PARLEY_SECRET is not the secret this backup was made with/);
   const missing = await parley(other, ["restore", file]);
   assert.equal(missing.code, 1);
-  assert.match(missing.err, /made under a PARLEY_SECRET, which it does not hold/);
+  assert.match(missing.err, /made with a PARLEY_SECRET that it does not contain/);
   assert.deepEqual(readdirSync(other), ["server.lock"]);
   const restored = await parley(other, ["restore", file], own);
   assert.equal(restored.code, 0, restored.err);
@@ -181,12 +181,12 @@ test("[CL101] a start without the secret of what is sealed ends and makes no new
   assert.ok(!existsSync(path), "no other one is in its way");
   const made = await parley(dataDir, ["backup", join(newDir(), "all.tar.gz")]);
   assert.equal(made.code, 0, made.err);
-  assert.match(made.out, /It holds no secret: it is missing: restore it, or set PARLEY_SECRET to it\./);
+  assert.match(made.out, /It contains no secret: it is missing: restore it, or set PARLEY_SECRET to it\./);
   const other = await startProcess(dataDir, { PARLEY_SECRET: "another secret of 16" });
   other.process.kill("SIGKILL");
   assert.match(other.said, /"closed":"headers of tool 1, [^"]+","of":4,.*opens nothing of what was sealed/);
   writeFileSync(path, secret);
-  assert.equal((await examined(dataDir)).detail, "opens all 4 that are sealed");
+  assert.equal((await examined(dataDir)).detail, "decrypts all 4 encrypted values");
 });
 
 test("[CL101] webhooks alone are reason enough; a folder that needs no secret yet is said to have none", async () => {
@@ -194,7 +194,7 @@ test("[CL101] webhooks alone are reason enough; a folder that needs no secret ye
   assert.equal((await parley(dataDir, ["account", "create", "--name", "A"])).code, 0);
   const file = join(newDir(), "all.tar.gz");
   const early = await parley(dataDir, ["backup", file]);
-  assert.match(early.out, /It holds no secret: none is needed yet\.$/m, early.err);
+  assert.match(early.out, /It contains no secret: none is needed yet\.$/m, early.err);
   const server = await startTestServer({ dataDir });
   const endpoint = await server.call("POST", "/user/webhook-endpoints", {
     body: { url: "https://example.com", events: ["balance_changed"] },
@@ -234,7 +234,7 @@ test("[CL84] a second backup at the same time is refused; what a dead one left i
   mkdirSync(staging);
   const refused = await parley(dir, ["backup", file]);
   assert.equal(refused.code, 1);
-  assert.match(refused.err, /another backup of this folder is being made/);
+  assert.match(refused.err, /another backup of this folder is running/);
   assert.ok(existsSync(staging) && !existsSync(file));
   held?.release();
   const done = await parley(dir, ["backup", file]);

@@ -28,7 +28,7 @@ test("[CL87] a move is refused in one sentence: a server that runs, a database i
   };
   const lock = new Database(join(dataDir, "server.lock"));
   lock.exec("BEGIN EXCLUSIVE");
-  assert.match(await said(dataDir), /a server runs on the data folder: stop it first/);
+  assert.match(await said(dataDir), /a server is running on the data folder: stop it first/);
   lock.close();
   assert.match(await said(newDir()), /there is no database in/);
   assert.match(await said(dataDir, "mysql://x/y"), /--to must be a URL such as postgres:/);

@@ -155,7 +155,7 @@ test("[CL89] [CL141] files are copied where PARLEY_FILES_URL says, or stay; the 
   assert.equal(stays.code, 0, stays.err);
   assert.match(stays.err, /^parley: rows of ledger: 3\n.*^parley: comparing both sides\n$/ms);
   assert.equal(bucket.err, "", "with --json");
-  assert.match(stays.out, /3 files stay in \S+: one node goes on with it, several need PARLEY_FILES_URL/);
+  assert.match(stays.out, /3 files stay in \S+: a single node keeps using them there, several need PARLEY_FILES_URL/);
   const onFile = await parley(dataDir, ["account", "list"]);
   assert.equal(onFile.code, 1);
   assert.match(onFile.err, /^parley: the database of \S+ was moved to PostgreSQL at \S+: set PARLEY_DATABASE_URL to it; without \S+moved\.json the file goes on as it was then\n$/);

@@ -177,7 +177,7 @@ test("[CL179] a backup is not put in the place of a device or a pipe, with --for
     for (const file of [pipe, "-"]) {
       assert.deepEqual(await parley(dataDir, [...command, file]), {
         code: 1, out: "",
-        err: `parley: ${file} is no file: a backup is written to a file and read from one\n`,
+        err: `parley: ${file} is not a file: backups are written to and read from a file\n`,
       });
     }
     const unnamed = await parley(dataDir, [...command, ""]);
@@ -190,7 +190,7 @@ test("[CL178] where the folder for temporary files is only read doctor tries the
   const [dataDir, temporary] = [await folderWithAccount(), newDir()];
   const said = withMounted(temporary, "-t tmpfs -o ro none", dataDir, 'export TMPDIR="$0"; '
     + `PARLEY_FILES_URL=file://${newDir()} "$@" doctor | grep files; "$@" openapi`);
-  assert.match(said, /^ok +files +\S+ takes and gives files\n/);
+  assert.match(said, /^ok +files +\S+ stores and returns files\n/);
   assert.ok(said.endsWith(
     `parley: ${temporary} cannot be written: it is on a file system that is only read\n`), said);
 });

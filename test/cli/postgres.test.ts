@@ -63,7 +63,7 @@ test("[CL93] doctor names nodes with what they own, leases, standbys, the clock 
     return (check: string) => findings.filter((one) => one.check === check);
   };
   const none = await examine();
-  assert.deepEqual(none("nodes"), [{ check: "nodes", ok: true, detail: "none runs" }]);
+  assert.deepEqual(none("nodes"), [{ check: "nodes", ok: true, detail: "none running" }]);
   assert.deepEqual(none("standby"), [{ check: "standby", ok: true, detail: "none" }]);
   assert.deepEqual(none("NATS"), [{ check: "NATS", ok: true, detail: "answers" }]);
   assert.deepEqual([none("clock")[0]?.ok, none("secret")[0]?.ok], [true, true]);
@@ -86,11 +86,11 @@ test("[CL93] doctor names nodes with what they own, leases, standbys, the clock 
   await database.query(`INSERT INTO facts VALUES ('secret', 'another one')`);
   const found = await examine();
   const said = (storage: typeof live) => found(`node ${storage!.nodeId()}`)[0];
-  assert.match(said(live)?.detail ?? "", /^live, live, https:\/\/one\.example, version \d\S+, up \d+ s, heard of \d+ s ago, lease for \d+ s more, 2 calls and 7 streams, has the lease clock$/);
+  assert.match(said(live)?.detail ?? "", /^live, live, https:\/\/one\.example, version \d\S+, up \d+ s, last seen \d+ s ago, lease for \d+ s more, 2 calls and 7 streams, has the lease clock$/);
   assert.match(said(drains)?.detail ?? "", /^draining, drains, version/);
   assert.deepEqual([said(live)?.ok, said(drains)?.ok, said(dead)?.ok], [true, true, false]);
   assert.match(said(dead)?.detail ?? "", /^dead, dead, /);
-  assert.equal(found("secret")[0]?.detail, "not the one that the database was begun with");
+  assert.equal(found("secret")[0]?.detail, "not the one the database was created with");
   assert.equal(found("waiting")[0]?.detail, "0 documents, 0 webhooks");
   await nats.kill();
   assert.equal((await examine())("NATS")[0]?.ok, false);

@@ -343,7 +343,7 @@ test("[FI12] doctor tries the place, backup says what it does not hold", async (
   writeFileSync(join(dataDir, "scratch", "one.wav"), "sound");
   assert.deepEqual(await examined(s3.env), {
     check: "files", ok: true,
-    detail: `${place} takes and gives files; 1 of calls in progress or waiting in the data folder`,
+    detail: `${place} stores and returns files; 1 of calls in progress or waiting in the data folder`,
   });
   const wrong = await examined({ ...s3.env, PARLEY_S3_SECRET_KEY: "another" });
   assert.equal(wrong?.ok, false);
