@@ -131,7 +131,7 @@ test("[CL30] doctor tries the secret on all that is sealed, and names what it do
     { code: 0, check: "secret", ok: true, detail: "decrypts all 4 encrypted values" });
   const wrong = await examined(dataDir, { PARLEY_SECRET: "another secret of 16" });
   assert.deepEqual([wrong.code, wrong.ok], [1, false]);
-  const everything = /\(headers of tool 1, static fields of tool 1, password of SIP trunk \+4930901820999, Cal\.com key of assistant 1\): another one/;
+  const everything = /\(headers of tool 1, static fields of tool 1, password of SIP trunk \+4930901820999, Cal\.com key of assistant 1\): set the right secret/;
   assert.match(wrong.detail, everything);
   // The newest tool opens; an older thing of another kind does not.
   const trunks = await again.app.features.phoneNumbers.sipTrunks.all();

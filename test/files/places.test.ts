@@ -355,7 +355,7 @@ test("[FI12] doctor tries the place, backup says what it does not hold", async (
   assert.match(down?.detail ?? "", /ECONNREFUSED/);
   const archive = join(newDir(), "all.tar.gz");
   const made = await parley(dataDir, ["backup", archive], s3.env);
-  assert.match(made.out, new RegExp(`Recordings and unread documents are not in it: they are in ${place}`));
+  assert.match(made.out, new RegExp(`It does not contain recordings and unread documents: they are in ${place}`));
   const other = newDir();
   assert.equal((await parley(other, ["restore", archive], s3.env)).code, 0);
   assert.equal(readFileSync(join(other, "scratch", "one.wav"), "utf8"), "sound");
