@@ -171,7 +171,8 @@ const DEFAULTED = {
   end_call_on_voicemail: Flag(true, "Whether a call that an answering machine took is ended."),
   endpoint_type: OneOf(["vad", "ai"], {
     default: "vad",
-    ...about("How the end of what a caller says is recognised: by silence alone (vad), or the words too (ai)."),
+    ...about("How the end of a caller's turn is recognised. Both wait for a silence whose length depends "
+      + "on the words; `ai` waits longer after an unfinished sentence."),
   }),
   endpoint_sensitivity: Ranged(0, 5, 0.5,
     "How soon it answers: 0 waits 1.2 s of silence, 1 or more 0.3 s, before what the words say is added."),
@@ -248,16 +249,17 @@ const CLEARABLE = {
   daily_spend_cap: SpendCap,
   // Stored as null where it was never sent, to tell that apart from an explicit choice.
   enable_noise_cancellation: Type.Boolean(about(
-    "Whether noise is taken out of what is recognised in any calls; `noise_cancellation` says in "
-    + "which. Sent, true is everywhere, false is off, null is web.", true)),
+    "Whether noise is removed before speech is recognised, in any calls; `noise_cancellation` says "
+    + "in which. In a request, true is everywhere, false is off, null is web.", true)),
 };
 
 /** The stored value of each; null, which nobody chose, means only where it helps: on the web. */
 const NOISE_CANCELLED = { off: false, web: null, everywhere: true } as const;
 const NOISE_CANCELLATION = ["off", "web", "everywhere"] as const;
 export const NoiseCancellation = OneOf(NOISE_CANCELLATION, about(
-  "In which calls noise is taken out of what is recognised: off, web (the default: on the telephone "
-  + "it makes speech harder to understand) or everywhere. Goes before `enable_noise_cancellation`.",
+  "In which calls noise is removed before speech is recognised: off, web (the default: on the "
+  + "telephone it makes speech harder to understand) or everywhere. Takes precedence over "
+  + "`enable_noise_cancellation`.",
   "web"));
 
 export const noiseCancellationOf = (stored: boolean | null): Static<typeof NoiseCancellation> =>

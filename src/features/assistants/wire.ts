@@ -51,7 +51,8 @@ export const AssistantSchema = Type.Object({
   webhook_url: WebhookUrl,
   fillers: ZeroOrOne("fillers"),
   end_call_on_voicemail: ZeroOrOne("end_call_on_voicemail"),
-  enable_noise_cancellation: Type.Boolean(about(sayingOf("enable_noise_cancellation"), true)),
+  enable_noise_cancellation: Type.Boolean(about(
+    "Whether noise is removed before speech is recognised, in any calls.", true)),
   noise_cancellation: NoiseCancellation,
   llm_temperature: Decimal("llm_temperature", "0.10"),
   voice_stability: Decimal("voice_stability", "0.70"),
