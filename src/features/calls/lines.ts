@@ -49,8 +49,6 @@ export interface Lines {
   whyCannotCall(assistant: Assistant, phoneNumber: string | null): Promise<string | null>;
 }
 
-const NO_SIP = "The setting PARLEY_SIP_PORT is not set on this server.";
-
 const whyNoLine = (carrier: HostedAccount): string =>
   `The number is at ${carrier}: calls need the settings PARLEY_${carrier.toUpperCase()}_…`
   + (carrier === "asterisk" ? "." : " and PARLEY_PUBLIC_URL.");
@@ -83,8 +81,8 @@ export function createLines(options: LinesOptions): Lines {
         return line ? { carrier: "hosted", hosted: line } : whyNoLine(carrier);
       }
       if (!hasSip) {
-        log.warn({ call_id: id }, NO_SIP);
-        return NO_SIP;
+        log.warn({ call_id: id }, "PARLEY_SIP_PORT is not set: no calls over SIP trunks");
+        return "the settings PARLEY_SIP_PORT are missing";
       }
       return {
         carrier: "sip", trunkId: trunk.id, to: formatForTrunk(trunk, customerPhone ?? ""),
@@ -97,7 +95,7 @@ export function createLines(options: LinesOptions): Lines {
     whyCannotCall: async (assistant, phoneNumber) => {
       const { accountId } = assistant;
       const known = await trunksOf(accountId, phoneNumber);
-      if (known.length > 0) return hasSip ? whyCannotTalk(assistant, null) : NO_SIP;
+      if (known.length > 0) return whyCannotTalk(assistant, null);
       const carrier = await carrierOf(accountId, phoneNumber);
       // The far end of the loopback carrier follows a script.
       if (carrier === null) return whyCannotTalk(assistant, "script");
@@ -129,7 +127,7 @@ function createColleagueLine(
       : (await trunks.all()).find((one) => one.id === id && one.accountId === accountId);
     const trunk = own ?? (await trunksOf(accountId, number))[0];
     if (trunk) {
-      if (!hasSip) return NO_SIP;
+      if (!hasSip) return "The settings PARLEY_SIP_PORT are missing.";
       const to = tool.isRaw || !tool.to.startsWith("+") ? tool.to : formatForTrunk(trunk, tool.to);
       return { carrier: "sip", trunkId: trunk.id, to, from, rate: rateOfCodec(trunk.codecs[0]) };
     }

@@ -14,7 +14,6 @@ import { askUntil } from "#support/asking.ts";
 import { auditBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
-import { newTrunk } from "#support/sip-trunks.ts";
 
 const system = createManualSystem();
 const server = await startTestServer({ system, env: { PARLEY_SPEECH: "loopback" } });
@@ -362,16 +361,4 @@ test("[CR442] make_call and try_call under an Idempotency-Key: one call, however
     await server.call("POST", `/user/calls/${next.body.call_id}/end`);
   }
   assert.deepEqual(await problems(), []);
-});
-
-test("[CR605] a call from a number of a SIP trunk is refused where the server has no SIP", async () => {
-  const { id: phone_number_id } = await newTrunk(server);
-  const { id } = await newAssistant(server, { status: "active", type: "outbound", phone_number_id });
-  const before = await totals();
-  const { status, body } = await server.call("POST", "/user/make_call", {
-    body: { assistant_id: id, phone_number: "+4930901820" },
-  });
-  assert.equal(status, 422);
-  assert.equal(body.message, "The setting PARLEY_SIP_PORT is not set on this server.");
-  assert.equal(await totals(), before);
 });
