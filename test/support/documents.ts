@@ -49,13 +49,25 @@ function streamOf(data: Buffer | string, dictionary = ""): Buffer {
 
 const FONT = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>";
 
-function pagesOf(contents: Buffer[], trailer = "", more: (string | Buffer)[] = []): Buffer {
+/** A font whose codes are UTF-16, as its map says. */
+const UNICODE_FONT = "<< /Type /Font /Subtype /Type0 /BaseFont /Any /Encoding /Identity-H "
+  + "/DescendantFonts [4 0 R] /ToUnicode 5 0 R >>";
+const UNICODE_FONT_PARTS = [
+  "<< /Type /Font /Subtype /CIDFontType2 /BaseFont /Any /DW 500 "
+  + "/CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>",
+  streamOf("1 begincodespacerange <0000> <FFFF> endcodespacerange\n"
+    + "1 beginbfrange <0000> <FFFF> <0000> endbfrange"),
+];
+
+function pagesOf(
+  contents: Buffer[], trailer = "", more: (string | Buffer)[] = [], font = FONT,
+): Buffer {
   const first = 4 + more.length;
   const kids = contents.map((_, index) => `${first + index * 2} 0 R`).join(" ");
   return pdfOf([
     "<< /Type /Catalog /Pages 2 0 R >>",
     `<< /Type /Pages /Kids [${kids}] /Count ${contents.length} >>`,
-    FONT,
+    font,
     ...more,
     ...contents.flatMap((content, index) => [
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents ${first + index * 2 + 1} 0 R `
@@ -68,6 +80,13 @@ function pagesOf(contents: Buffer[], trailer = "", more: (string | Buffer)[] = [
 /** One array of placed texts per page. */
 export const makePdf = (pages: Text[][]): Buffer =>
   pagesOf(pages.map((texts) => streamOf(contentOf(texts))));
+
+/** Texts of any script, as they are drawn: from left to right. */
+export const makeUnicodePdf = (texts: Text[]): Buffer => pagesOf(
+  [streamOf(texts.map(({ text, x, y, size = 10 }) => {
+    const codes = Buffer.from(text, "utf16le").swap16().toString("hex");
+    return `BT /F1 ${size} Tf ${x} ${y} Td <${codes}> Tj ET`;
+  }).join("\n"))], "", UNICODE_FONT_PARTS, UNICODE_FONT);
 
 /** Places lines down a page, headings in a larger size. */
 export function flow(lines: (string | { heading: string; size?: number })[], x = 72): Text[] {

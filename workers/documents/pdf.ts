@@ -18,6 +18,8 @@ interface Item {
   y: number;
   width: number;
   size: number;
+  /** Written from right to left. */
+  isRtl: boolean;
 }
 
 interface Line {
@@ -34,35 +36,79 @@ async function itemsOf(page: PDFPageProxy): Promise<Item[]> {
   for (const item of items.slice(0, ITEMS_PER_PAGE_MAX)) {
     if (!("str" in item) || item.str.trim() === "") continue;
     const [, , c = 0, d = 0, x = 0, y = 0] = item.transform as number[];
-    found.push({ text: item.str, x, y, width: item.width, size: Math.hypot(c, d) || item.height });
+    found.push({
+      // Arabic letters in the forms they are drawn in become those people search by.
+      text: item.str.replaceAll(/[\uFE70-\uFEFC]+/g, (letters) => letters.normalize("NFKC")),
+      x, y, width: item.width, size: Math.hypot(c, d) || item.height, isRtl: item.dir === "rtl",
+    });
   }
   return found;
 }
 
-/** Groups items at the same height, left to right; a wide gap separates the cells of a table. */
+/** A gap this many times the text's size separates the cells of a table. */
+const CELL_GAP = 1.5;
+
+const gapBetween = (one: Pick<Item, "x" | "width">, other: Item): number =>
+  Math.max(other.x - one.x - one.width, one.x - other.x - other.width);
+
+/** The items' text in this order, whichever way it runs. */
+function join(items: Item[]): string {
+  let text = "";
+  let [left, right] = [Infinity, -Infinity];
+  for (const item of items) {
+    const gap = text === "" ? 0 : gapBetween({ x: left, width: right - left }, item);
+    if (gap > item.size * CELL_GAP) text += " | ";
+    else if (gap > item.size * 0.15 && !/\s$/.test(text)) text += " ";
+    text += item.text;
+    left = Math.min(left, item.x);
+    right = Math.max(right, item.x + item.width);
+  }
+  return text;
+}
+
+const MIRRORED: Record<string, string> = { "(": ")", ")": "(", "[": "]", "]": "[", "«": "»", "»": "«" };
+
+/** Signs between words of Hebrew or Arabic, which are drawn mirrored. */
+const mirrored = (signs: string): string =>
+  [...signs].reverse().map((sign) => MIRRORED[sign] ?? sign).join("");
+
+/** A row from left to right as it is read from right to left, but for numbers and Latin words. */
+function rightToLeft(row: Item[]): Item[] {
+  const read: Item[] = [];
+  for (const item of row) {
+    const before = read[0];
+    if (item.isRtl || !/[\p{L}\p{N}]/u.test(item.text)) {
+      read.unshift(item.isRtl ? item : { ...item, text: mirrored(item.text), isRtl: true });
+    } else if (before && !before.isRtl && gapBetween(before, item) <= item.size * CELL_GAP) {
+      read[0] = { ...before, text: join([before, item]), width: item.x + item.width - before.x };
+    } else read.unshift(item);
+  }
+  return read;
+}
+
+/** Items of a row from left to right, in the order they are read in. */
+function inReadingOrder(row: Item[]): Item[] {
+  const letters = (isRtl: boolean): number => row.filter((item) => item.isRtl === isRtl)
+    .reduce((sum, { text }) => sum + text.replaceAll(/\P{L}/gu, "").length, 0);
+  return letters(true) > letters(false) ? rightToLeft(row) : row;
+}
+
+/** Groups items at the same height, raised and lowered ones too; a wide gap separates cells. */
 function linesOf(items: Item[]): Line[] {
-  const rows: Item[][] = [];
+  const rows: { items: Item[]; tallest: Item }[] = [];
   for (const item of [...items].sort((one, other) => other.y - one.y || one.x - other.x)) {
     const row = rows.at(-1);
-    const first = row?.[0];
-    if (row && first && Math.abs(first.y - item.y) < first.size * 0.5) row.push(item);
-    else rows.push([item]);
+    const size = Math.max(row?.tallest.size ?? 0, item.size);
+    if (row && Math.abs(row.tallest.y - item.y) < size * 0.5) {
+      row.items.push(item);
+      if (item.size > row.tallest.size) row.tallest = item;
+    } else rows.push({ items: [item], tallest: item });
   }
-  return rows.map((row) => {
+  return rows.map(({ items: row, tallest: { y, size } }) => {
     row.sort((one, other) => one.x - other.x);
-    let text = "";
-    let right = -Infinity;
-    for (const item of row) {
-      const gap = item.x - right;
-      if (text !== "" && gap > item.size * 1.5) text += " | ";
-      else if (text !== "" && gap > item.size * 0.15 && !/\s$/.test(text)) text += " ";
-      text += item.text;
-      right = Math.max(right, item.x + item.width);
-    }
-    const first = row[0] as Item;
     return {
-      text: text.replaceAll(/\s+/g, " ").trim(), x: first.x, y: first.y, right,
-      size: Math.max(...row.map(({ size }) => size)),
+      text: join(inReadingOrder(row)).replaceAll(/\s+/g, " ").trim(), x: (row[0] as Item).x, y, size,
+      right: Math.max(...row.map(({ x, width }) => x + width)),
     };
   });
 }

@@ -9,8 +9,8 @@ import {
   createExtractor, type Chunk, type ExtractionResult,
 } from "#features/knowledgebases/extraction.ts";
 import {
-  docxBomb, docxOfParagraphs, flow, makeDocx, makeEncryptedPdf, makePdf, makeScan, pdfBomb,
-  pdfOfManyOperators,
+  docxBomb, docxOfParagraphs, flow, makeDocx, makeEncryptedPdf, makePdf, makeScan,
+  makeUnicodePdf, pdfBomb, pdfOfManyOperators,
 } from "#support/documents.ts";
 import { assertLinear } from "#support/growth.ts";
 import { testDataDir } from "#support/server.ts";
@@ -107,6 +107,36 @@ test("[EX5] what cannot be read says why, in words for its owner", async () => {
   assert.match(await reason("docx", Buffer.from("PK\x03\x04 broken", "latin1")), /not a valid DOCX/);
   assert.match(await reason("txt", Buffer.from([0, 1, 2, 3, 250, 0, 0, 7])), /not a text file/);
   assert.match(await reason("txt", " \n "), /No text/);
+});
+
+const inOrder = (text: string): string => [...text].reverse().join("");
+
+test("[KB136] a PDF's Hebrew and Arabic are read from right to left, numbers and names in them as they are", async () => {
+  const [hebrew, arabic, english] = (await chunks("pdf", makeUnicodePdf([
+    { text: inOrder("פתוחים מ"), x: 500, y: 700 }, { text: "10:30", x: 470, y: 700 },
+    { text: inOrder("עד"), x: 455, y: 700 }, { text: "14:45", x: 426, y: 700 },
+    { text: ")", x: 418, y: 700 }, { text: inOrder("אופני"), x: 393, y: 700 },
+    { text: "Trek", x: 340, y: 700 }, { text: "500", x: 365, y: 700 }, { text: "(", x: 335, y: 700 },
+    // As browsers print it: glyph by glyph, each in the form that it has in its word.
+    ...[..."ﻞﻤﻌﻟا"].map((text, index) => ({ text, x: 400 + index * 5, y: 600 })),
+    ...[..."مﻮﻳ"].map((text, index) => ({ text, x: 430 + index * 5, y: 600 })),
+    { text: "45", x: 385, y: 600 },
+    { text: "Shalom is", x: 72, y: 500 }, { text: inOrder("שלום"), x: 122, y: 500 },
+    { text: "in Hebrew", x: 147, y: 500 },
+  ]))).flatMap(({ text }) => text.split("\n"));
+  assert.equal(hebrew, "פתוחים מ 10:30 עד 14:45 (אופני Trek 500)");
+  assert.equal(arabic, "يوم العمل 45");
+  assert.equal(english, "Shalom is שלום in Hebrew");
+});
+
+test("[KB137] what a PDF raises or lowers stays in its line", async () => {
+  const [found] = await chunks("pdf", makePdf([[
+    { text: "Tiles cost 20 dollars per m", x: 72, y: 700, size: 12 },
+    { text: "2", x: 212.5, y: 704.4, size: 7 },
+    { text: "of H", x: 220, y: 700, size: 12 }, { text: "2", x: 242.5, y: 698.4, size: 7 },
+    { text: "O-proof clay.", x: 247, y: 700, size: 12 },
+  ]]));
+  assert.equal(found?.text, "Tiles cost 20 dollars per m2 of H2O-proof clay.");
 });
 
 /** Each is an item of its page; more take longer, and no other way. */
