@@ -11,6 +11,8 @@ const ITEMS_PER_PAGE_MAX = 20_000;
 const HEADING_CHARS_MAX = 160;
 /** A line this much larger than the body's text is a heading. */
 const HEADING_RATIO = 1.15;
+/** Bullets and icons often mean nothing in Unicode; text of which more means nothing is noise. */
+const MEANINGLESS_SHARE_MAX = 0.25;
 
 interface Item {
   text: string;
@@ -213,6 +215,16 @@ function addPage(
   flush();
 }
 
+/** True where codes of glyphs stand in the place of letters. */
+function isMeaningless(pages: Line[][]): boolean {
+  let [all, meaningless] = [0, 0];
+  for (const { text } of pages.flat()) {
+    all += text.length;
+    meaningless += text.replaceAll(/[^\p{Cc}\p{Co}\p{Cn}\uFFFD]/gu, "").length;
+  }
+  return meaningless > all * MEANINGLESS_SHARE_MAX;
+}
+
 function reasonFor(error: unknown): Unreadable {
   if (error instanceof PasswordException) {
     return new Unreadable("The PDF is protected by a password.", { cause: error });
@@ -240,6 +252,10 @@ export async function readPdf(path: string): Promise<{ list: BlockList; pages: n
       const page = await document.getPage(number);
       pages.push(readingOrder(await itemsOf(page)));
       page.cleanup();
+    }
+    if (isMeaningless(pages)) {
+      throw new Unreadable(
+        "The PDF does not say which letters its text has: export it anew from the program that made it.");
     }
     const list = new BlockList();
     const body = bodySize(pages);

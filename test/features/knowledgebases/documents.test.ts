@@ -139,6 +139,15 @@ test("[KB137] what a PDF raises or lowers stays in its line", async () => {
   assert.equal(found?.text, "Tiles cost 20 dollars per m2 of H2O-proof clay.");
 });
 
+test("[KB138] a PDF with codes of glyphs for letters is not read as text; one with icons is", async () => {
+  const noise = "\u0003\u0014!\u0005\u0012\u0010#\u000f\u0011\u000e";
+  const text = (line: string): Buffer =>
+    makeUnicodePdf(flow([line, "Open on Monday from nine to five."]));
+  assert.match(await reason("pdf", makeUnicodePdf(flow([noise, noise]))), /which letters its text has/);
+  assert.match(await reason("pdf", text(noise.repeat(5))), /which letters its text has/);
+  assert.equal(await reason("pdf", text("\uf0b7 \uf028 Call us")), "it was read");
+});
+
 /** Each is an item of its page; more take longer, and no other way. */
 const OPERATORS = process.env.PROOF === "long" ? 3_000_000 : 1_000_000;
 
