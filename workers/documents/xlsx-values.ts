@@ -9,10 +9,11 @@ import type { Archive } from "./archive.ts";
 type Digits = string[];
 
 /** The kind of number in a cell, by the index of its style. */
-export type Formats = ("number" | "date" | "time" | "percent" | Digits)[];
+export type Formats = ("number" | "date" | "time" | "hours" | "percent" | Digits)[];
 
 const BUILT_IN_DATES = new Set([14, 15, 16, 17, 22]);
-const BUILT_IN_TIMES = new Set([18, 19, 20, 21, 45, 46, 47]);
+const BUILT_IN_TIMES = new Set([18, 19, 20, 21, 45, 47]);
+const BUILT_IN_HOURS = 46;
 const BUILT_IN_PERCENTS = new Set([9, 10]);
 const DAY_MS = 86_400_000;
 /** Day 0 of each of Excel's two calendars. */
@@ -41,6 +42,7 @@ function kindOf(id: number, code: string | undefined): Formats[number] {
   if (BUILT_IN_DATES.has(id)) return "date";
   if (BUILT_IN_TIMES.has(id)) return "time";
   if (BUILT_IN_PERCENTS.has(id)) return "percent";
+  if (id === BUILT_IN_HOURS || /\[h+\]/i.test(code ?? "")) return "hours";
   // Colours, conditions and quoted text are not part of the pattern.
   const pattern = (code ?? "").replaceAll(/\[[^\]]*\]|"[^"]*"|\\./g, "").toLowerCase();
   if (/[yd]/.test(pattern)) return "date";
@@ -72,6 +74,13 @@ function momentText(days: number, is1904: boolean): string {
   const clock = time.slice(0, 5);
   if (days < 1) return clock;
   return Number.isInteger(days) ? date : `${date} ${clock}`;
+}
+
+/** A duration, which may be longer than a day. */
+function hoursText(days: number): string {
+  const minutes = Math.floor(Math.round(days * DAY_MS / 1000) / 60);
+  return [Math.floor(minutes / 60), minutes % 60]
+    .map((part) => String(part).padStart(2, "0")).join(":");
 }
 
 const numberText = (value: number): string => String(Number(value.toPrecision(DIGITS)));
@@ -118,5 +127,6 @@ export function cellText(
     return isWritten ? digitsText(number, format) : numberText(number);
   }
   const isMoment = format !== "number" && number >= 0 && number < DAYS_MAX;
-  return isMoment ? momentText(number, is1904) : numberText(number);
+  if (!isMoment) return numberText(number);
+  return format === "hours" ? hoursText(number) : momentText(number, is1904);
 }

@@ -7,7 +7,7 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createExtractor, type ExtractionResult } from "#features/knowledgebases/extraction.ts";
 import { docxAround } from "#support/documents.ts";
-import { makePptx, makeXlsx, xlsxAround } from "#support/office.ts";
+import { makePptx, makeXlsx, xlsxAround, type Cell } from "#support/office.ts";
 import { testDataDir } from "#support/server.ts";
 
 type Type = "md" | "html" | "csv" | "xlsx" | "pptx";
@@ -90,6 +90,15 @@ test("[EX122] a workbook's rows name their columns; dates and percentages read a
   assert.deepEqual(await read("xlsx", xlsxAround('<row><c t="inlineStr"><is><t>Only</t></is></c>'
     + '<c t="str"><v>row</v></c><c t="b"><v>1</v></c><c t="e"><v>#N/A</v></c></row>')),
   [[["A"], "Only | row | TRUE"]]);
+});
+
+test("[KB139] a workbook's durations of more than a day are hours, no dates of 1899", async () => {
+  const rows: Cell[][] = [[
+    { value: 1.25, style: 5 }, { value: 2, style: 6 }, { value: 40.5 / 24, style: 6 },
+    { value: 0.25, style: 5 },
+  ]];
+  assert.deepEqual(await read("xlsx", makeXlsx([{ name: "A", rows }])),
+    [[["A"], "30:00 | 48:00 | 40:30 | 06:00"]]);
 });
 
 test("[EX123] a presentation is read slide by slide, in the order shown, with tables and notes", async () => {
