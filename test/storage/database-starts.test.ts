@@ -7,6 +7,7 @@ import { text } from "node:stream/consumers";
 import { createSecureContext, TLSSocket } from "node:tls";
 import { test } from "node:test";
 import pg from "pg";
+import { MisconfiguredStart } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
 import { openSession } from "#storage/engines/postgres/session.ts";
@@ -43,6 +44,32 @@ test("[SO46] a start whose session is ended begins again over another one", {
   const storage = await opening;
   assert.deepEqual(await storage.accounts.listAccounts(), []);
   await storage.close();
+  await database.drop();
+});
+
+test("[ND86] a start leaves the database of another program as it is, and says whose it is", {
+  skip: withoutPostgres,
+}, async () => {
+  const database = await databaseAt(`others ${process.pid}`);
+  const tables = (): Promise<{ name: string }[]> => database.query(
+    "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public' ORDER BY 1");
+  for (const [table, ...more] of [
+    ["users"], ["schema_version", "INSERT INTO schema_version VALUES (3)"],
+    ["schema_version", "INSERT INTO schema_version VALUES (9999)"],
+  ] as const) {
+    await database.query("DROP SCHEMA public CASCADE");
+    await database.query("CREATE SCHEMA public");
+    await database.query(`CREATE TABLE ${table} (version INTEGER NOT NULL)`);
+    for (const text of more) await database.query(text);
+    await assert.rejects(
+      openPostgres({ url: database.url, writesMax: 100, mayForget: true }), (error: unknown) => {
+        assert.ok(error instanceof MisconfiguredStart, String(error));
+        assert.equal(error.message,
+          `the database has a table ${table} of another program: Parley needs a database of its own`);
+        return true;
+      });
+    assert.deepEqual(await tables(), [{ name: table }]);
+  }
   await database.drop();
 });
 
