@@ -204,6 +204,31 @@ test("[WI4] a wire whose server is not there yet takes subscriptions, and is up 
   await server.kill();
 });
 
+test("[CL200] what a server of NATS is set not to take is left out, and the wire goes on", { skip: withoutNats }, async () => {
+  const server = await startNats("max_payload: 1000");
+  const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));
+  assert.ok(a && b);
+  const heard: string[] = [];
+  b.subscribe("talk.1", (data, reply) => {
+    heard.push(textOf(data));
+    reply?.(bytes("x".repeat(data.byteLength === 1 ? 10 : 2000)));
+  });
+  await until(() => a.state() === "up" && b.state() === "up");
+  while (heard.length === 0) {
+    a.publish("talk.1", bytes("!"));
+    await sleep(5);
+  }
+  a.publish("talk.1", bytes("x".repeat(2000)));
+  assert.equal(await reasonOf(a.request("talk.1", bytes("x".repeat(2000)), 500)), "down");
+  assert.equal(await reasonOf(a.request("talk.1", bytes("long"), 500)), "late");
+  assert.equal(await reasonOf(a.request("talk.1", bytes("?"), 5000)), "answered");
+  assert.deepEqual([a.state(), b.state()], ["up", "up"]);
+  assert.deepEqual(heard.filter((text) => text !== "!"), ["long", "?"]);
+  await a.close();
+  await b.close();
+  await server.kill();
+});
+
 test("[WI62] what is asked while its owner leaves is answered, or known at once to be nobody's", { skip: withoutNats, timeout: 60_000 }, async () => {
   const server = await startNats();
   const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));

@@ -1,9 +1,11 @@
 // A real nats-server on a free port, for tests that need one: started, killed, started again.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { nextTurn } from "#core/system.ts";
+import { dataRoot } from "./data-folder.ts";
 import { freePorts } from "./free-ports.ts";
 
 const PROGRAM = ["/usr/sbin/nats-server", "/usr/local/bin/nats-server", "/usr/bin/nats-server"]
@@ -34,8 +36,10 @@ async function answers(port: number): Promise<boolean> {
   }
 }
 
-export async function startNats(): Promise<NatsServer> {
+/** `config`: what the server's own file of settings has. */
+export async function startNats(config = ""): Promise<NatsServer> {
   const port = await freePorts();
+  const file = join(dataRoot(), `parley-nats-${process.pid}-${port}.conf`);
   let child: ChildProcess | null = null;
   const server: NatsServer = {
     url: `nats://127.0.0.1:${port}`,
@@ -48,10 +52,12 @@ export async function startNats(): Promise<NatsServer> {
       await gone;
     },
     start: async () => {
-      child = spawn(PROGRAM ?? "nats-server", ["-a", "127.0.0.1", "-p", String(port)], {
+      writeFileSync(file, config);
+      child = spawn(PROGRAM ?? "nats-server", ["-a", "127.0.0.1", "-p", String(port), "-c", file], {
         stdio: "ignore",
       });
       while (!await answers(port)) await nextTurn();
+      rmSync(file);
     },
   };
   await server.start();

@@ -122,9 +122,10 @@ export function openNatsWire(options: NatsWireOptions): Wire {
   const { cluster, log } = options;
   const all = new Set<Heard>();
   const subjectOf = (subject: string): string => `${cluster}.${subject}`;
-  /** NATS closes the connection of a client that sends too large a message. */
+  /** NATS closes the connection of a client that sends more than the server is set to take. */
   const fits = (subject: string, data: Uint8Array): boolean => {
-    if (data.byteLength <= LIMITS.wireMessageBytesMax) return true;
+    const serversMax = link.connection?.info?.max_payload ?? Infinity;
+    if (data.byteLength <= Math.min(serversMax, LIMITS.wireMessageBytesMax)) return true;
     log.warn({ subject, bytes: data.byteLength }, "a message is too large for the wire");
     return false;
   };
