@@ -13,7 +13,7 @@ import { readHtml } from "./documents/html.ts";
 import { readMarkdown } from "./documents/markdown.ts";
 import { readPdf } from "./documents/pdf.ts";
 import { readPptx } from "./documents/pptx.ts";
-import { decodeText, readQuestions, readText } from "./documents/text.ts";
+import { charsetOf, decodeText, readQuestions, readText } from "./documents/text.ts";
 import { USER_AGENT } from "./documents/site.ts";
 import { readWebsite } from "./documents/website.ts";
 import { readXlsx, writeSheet } from "./documents/xlsx.ts";
@@ -56,8 +56,10 @@ async function read(source: ExtractionSource): Promise<ReadDocument> {
       return { list: readText(decodeText(await readFile(source.path))), pages: 1 };
     case "md":
       return { list: readMarkdown(decodeText(await readFile(source.path))), pages: 1 };
-    case "html":
-      return { list: readHtml(decodeText(await readFile(source.path))).list, pages: 1 };
+    case "html": {
+      const page = await readFile(source.path);
+      return { list: readHtml(decodeText(page, charsetOf(page))).list, pages: 1 };
+    }
     case "csv":
       return { list: readCsv(decodeText(await readFile(source.path))), pages: 1 };
     case "text":

@@ -21,7 +21,23 @@ function zeroShares(bytes: Buffer): [even: number, odd: number] {
   return [counts[0] / half, counts[1] / half];
 }
 
-export function decodeText(bytes: Buffer): string {
+/** The encoding that the head of a web page names. */
+export const charsetOf = (page: Buffer): string | undefined =>
+  /<meta[^>]{0,200}charset=["']?([\w-]+)/i.exec(page.toString("latin1", 0, 2048))?.[1];
+
+export function decoderOf(
+  charset: string | undefined, otherwise: string,
+): InstanceType<typeof TextDecoder> {
+  try {
+    return new TextDecoder(charset ?? otherwise);
+  } catch (error) {
+    if (error instanceof RangeError) return new TextDecoder(otherwise);
+    throw error;
+  }
+}
+
+/** `charset`: the encoding it names; without it, what is not UTF-8 is taken for Windows' own. */
+export function decodeText(bytes: Buffer, charset?: string): string {
   // The first bytes of these formats may well look like text.
   if (startsWith(bytes, ...PDF) || startsWith(bytes, ...ZIP)) {
     throw new Unreadable("The file is not a text file.");
@@ -37,7 +53,7 @@ export function decodeText(bytes: Buffer): string {
   if (controls > Math.min(bytes.length, SAMPLE_BYTES) * 0.01) {
     throw new Unreadable("The file is not a text file.");
   }
-  return isUtf8(bytes) ? bytes.toString("utf8") : new TextDecoder("windows-1252").decode(bytes);
+  return isUtf8(bytes) ? bytes.toString("utf8") : decoderOf(charset, "windows-1252").decode(bytes);
 }
 
 /**

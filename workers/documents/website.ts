@@ -8,7 +8,7 @@ import { BlockList, Unreadable } from "./blocks.ts";
 import { readHtml } from "./html.ts";
 import { canonical, Gone, Site, siteOf, type Fetched } from "./site.ts";
 import { readSitemap, SITEMAPS_MAX } from "./sitemap.ts";
-import { decodeText } from "./text.ts";
+import { charsetOf, decodeText, decoderOf } from "./text.ts";
 
 const QUEUE_MAX = 1000;
 const LINKS_KEPT_MAX = 200;
@@ -23,23 +23,14 @@ function addPage(list: BlockList, { url, contentType }: Fetched, body: Buffer): 
     return [];
   }
   const charset = /charset=["']?([\w-]+)/i.exec(contentType)?.[1]
-    ?? /<meta[^>]{0,200}charset=["']?([\w-]+)/i.exec(body.toString("latin1", 0, 2048))?.[1];
-  const html = decoderOf(charset).decode(body);
+    ?? charsetOf(body);
+  const html = decoderOf(charset, "utf-8").decode(body);
   // A page's title is the heading above all of its text.
   const { title } = readHtml(html.slice(0, 64 * 1024).split(/<body/i)[0] ?? "");
   if (title !== "") list.heading(0, title);
   const { links } = readHtml(html, list, url);
   list.forgetHeadings();
   return links;
-}
-
-function decoderOf(charset: string | undefined): InstanceType<typeof TextDecoder> {
-  try {
-    return new TextDecoder(charset ?? "utf-8");
-  } catch (error) {
-    if (error instanceof RangeError) return new TextDecoder("utf-8");
-    throw error;
-  }
 }
 
 const fingerprint = (blocks: readonly Chunk[]): string =>

@@ -101,6 +101,15 @@ test("[KB139] a workbook's durations of more than a day are hours, no dates of 1
     [[["A"], "30:00 | 48:00 | 40:30 | 06:00"]]);
 });
 
+test("[KB140] an HTML file is read by the encoding its head names", async () => {
+  const page = (charset: string, ...words: number[]): Buffer => Buffer.concat([
+    Buffer.from(`<html><head><meta charset="${charset}"></head><body><p>`), Buffer.from(words)]);
+  assert.deepEqual(await read("html", page("Shift_JIS", 0x93, 0x79, 0x97, 0x6a, 0x93, 0xfa)),
+    [[[], "土曜日"]]);
+  assert.deepEqual(await read("html", page("windows-1251", 0xf1, 0xf3, 0xe1)), [[[], "суб"]]);
+  assert.deepEqual(await read("html", page("no-such", 0xd6, 0x6c)), [[[], "Öl"]]);
+});
+
 test("[EX123] a presentation is read slide by slide, in the order shown, with tables and notes", async () => {
   const result = await extract("pptx", makePptx([
     { title: "Welcome", texts: ["We rent bikes.", "Since 1990."], notes: "Smile first." },
