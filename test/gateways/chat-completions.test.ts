@@ -284,7 +284,7 @@ test("[CF120] an inactive assistant is no model to choose, answers by its uuid, 
   const messages = [{ role: "user" as const, content: "Hello" }];
   assert.ok((await openai.chat.completions.create({ model: uuid, messages })).choices[0]);
   const reference = await (await fetch(`${server.url}/openapi.json`)).text();
-  assert.match(reference, /Those whose `status` is active\. An inactive one answers/);
+  assert.match(reference, /whose `status` is active\. An inactive assistant still answers/);
 });
 
 test("[PR11] the AI SDK streams from it as from any OpenAI-compatible server", async () => {

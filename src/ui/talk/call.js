@@ -45,7 +45,7 @@ export const REASONS = {
   server_restarted: "The call ended because the server was restarted.",
   silence: "The call ended because nobody spoke.",
   no_first_words: "The call ended because nobody spoke.",
-  max_duration: "The call reached its longest duration.",
+  max_duration: "The call reached its maximum duration.",
 };
 
 /**
@@ -71,7 +71,7 @@ export const PROBLEMS = {
   microphone_silenced: "This device has silenced the microphone.",
   sound_paused: "This device has paused the sound.",
   sound_lost: "Some of what was said could not be played.",
-  cut_off: "The connection is interrupted. The call goes on when it is back.",
+  cut_off: "The connection is interrupted. The call continues when it is back.",
   lost: "The connection was lost.",
   not_connected: "The call could not be connected.",
   microphone_lost: "The call ended because the microphone was disconnected.",

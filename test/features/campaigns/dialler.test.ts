@@ -410,7 +410,7 @@ test("[CP9] stopped, calls go on to their end; numbers in turn; blocked while ca
   await world.start(id);
   assert.deepEqual(world.dialled.map(({ from }) => from), ["+15550200001", "+15550200002"]);
   await assert.rejects(
-    world.features.leads.remove(world.accountId, first!.id), /being called at the moment/);
+    world.features.leads.remove(world.accountId, first!.id), /being called right now/);
   await world.features.leads.block(world.accountId, "+15550100102", null);
   await world.features.campaigns.stop(world.accountId, id);
   await world.step(200_000);
