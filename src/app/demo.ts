@@ -79,12 +79,12 @@ export function printDemo(demo: Demo, url: string): void {
 
     curl -N ${api}/conversations/${demo.conversationUuid}/messages -H 'Accept: text/event-stream' -H 'Content-Type: application/json' -d '{"message":"When are you open on Saturday, and what does a service cost?"}'
 
-  Talk with it (microphone, Chromium, Firefox or Safari):
+  Talk with it (by microphone, in Chromium, Firefox or Safari):
 
     ${url}/talk/${demo.assistantUuid}
 
-  Watch a call while it lasts: somebody rings the assistant and asks, the dashboard shows it under
-  Calls, where you can listen in, say something and end it (no telephone, no speech engine needed):
+  Watch a live call: a simulated caller calls the assistant. The dashboard shows the call under
+  Calls, where you can listen in, say something and end it (no telephone or speech engine needed):
 
     curl ${api}/user/try_call -H 'Authorization: Bearer ${demo.token}' -H 'Content-Type: application/json' -d '${TRY_CALL(demo)}'
 

@@ -156,7 +156,7 @@ function Figures({ overview, inRange: inDays }: { overview: OverviewData; inRang
         />
         <Figure
           label="Messages" value={count(sum(conversations.by_day, (day) => day.messages))}
-          note="in these conversations"
+          note="in them"
         />
         <Figure
           label="Calls answered" value={count(answered)}
