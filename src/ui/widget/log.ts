@@ -112,13 +112,16 @@ export function createLog(
   let isTelling = false;
   let isFirst = true;
   let isAtEnd = true;
+  let height = 0;
   element.addEventListener("scroll", () => {
-    // While the panel is closed the log has no height, and stays where it was left.
-    if (element.clientHeight === 0) return;
-    isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < END_PX;
+    // While the panel is closed the log has no height, and stays where it was left. A new height
+    // moves the end before the observer below has followed it.
+    if (element.clientHeight === 0 || element.clientHeight !== height) return;
+    isAtEnd = element.scrollHeight - element.scrollTop - height < END_PX;
   });
   // An on-screen keyboard takes some of its height, and so does a message box that grows.
   new ResizeObserver(() => {
+    height = element.clientHeight;
     if (isAtEnd) element.scrollTop = element.scrollHeight;
   }).observe(element);
 
