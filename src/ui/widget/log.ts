@@ -95,6 +95,24 @@ interface Log {
 /** The reply that has not begun to arrive. */
 const WAITING: Item = { role: "assistant", text: "", turn: 0, wasStopped: false, tools: {} };
 
+/** Stays at the end of a log that has been read to it; the result says whether it has. */
+function followEnd(log: HTMLElement): () => boolean {
+  let isAtEnd = true;
+  let height = 0;
+  log.addEventListener("scroll", () => {
+    // While the panel is closed the log has no height, and stays where it was left. A new height
+    // moves the end before the observer below has followed it.
+    if (log.clientHeight === 0 || log.clientHeight !== height) return;
+    isAtEnd = log.scrollHeight - log.scrollTop - height < END_PX;
+  });
+  // An on-screen keyboard takes some of its height, and so does a message box that grows.
+  new ResizeObserver(() => {
+    height = log.clientHeight;
+    if (isAtEnd) log.scrollTop = log.scrollHeight;
+  }).observe(log);
+  return () => isAtEnd;
+}
+
 export function createLog(
   announcer: Announcer, say: Say, { rate, fileOf }: Pick<Actions, "rate" | "fileOf">,
 ): Log {
@@ -111,19 +129,7 @@ export function createLog(
   /** True while a reply that is being written has been announced in part. */
   let isTelling = false;
   let isFirst = true;
-  let isAtEnd = true;
-  let height = 0;
-  element.addEventListener("scroll", () => {
-    // While the panel is closed the log has no height, and stays where it was left. A new height
-    // moves the end before the observer below has followed it.
-    if (element.clientHeight === 0 || element.clientHeight !== height) return;
-    isAtEnd = element.scrollHeight - element.scrollTop - height < END_PX;
-  });
-  // An on-screen keyboard takes some of its height, and so does a message box that grows.
-  new ResizeObserver(() => {
-    height = element.clientHeight;
-    if (isAtEnd) element.scrollTop = element.scrollHeight;
-  }).observe(element);
+  const isAtEnd = followEnd(element);
 
   const announce = (shown: Item[]): void => {
     const last = shown.at(-1);
@@ -171,7 +177,7 @@ export function createLog(
         row.element.className = `item ${classOf(item)}${isPartial(item) ? " partial" : ""}`;
         fillRow(row);
       });
-      if (isAtEnd || hasWritten) element.scrollTop = element.scrollHeight;
+      if (isAtEnd() || hasWritten) element.scrollTop = element.scrollHeight;
     },
   };
 }
