@@ -100,10 +100,11 @@ function followEnd(log: HTMLElement): () => boolean {
   let isAtEnd = true;
   let height = 0;
   log.addEventListener("scroll", () => {
-    // While the panel is closed the log has no height, and stays where it was left. A new height
-    // moves the end before the observer below has followed it.
-    if (log.clientHeight === 0 || log.clientHeight !== height) return;
-    isAtEnd = log.scrollHeight - log.scrollTop - height < END_PX;
+    // While the panel is closed the log has no height, and stays where it was left.
+    if (log.clientHeight === 0) return;
+    // A new height moves the end before the observer below has followed it.
+    const seen = Math.max(height, log.clientHeight);
+    isAtEnd = log.scrollHeight - log.scrollTop - seen < END_PX;
   });
   // An on-screen keyboard takes some of its height, and so does a message box that grows.
   new ResizeObserver(() => {
