@@ -30,8 +30,7 @@ function readExpiry(values: Invocation["values"]): number | null {
   const given = text(values, "expires-at");
   if (given === undefined) return null;
   const ms = msOfMoment(given);
-  if (ms === null) throw new UsageError("--expires-at must be an ISO 8601 date, such as "
-    + "2027-01-31");
+  if (ms === null) throw new UsageError("--expires-at must be an ISO 8601 date, such as 2027-01-31");
   if (ms * 1000 <= createSystem().now()) throw new UsageError("--expires-at is in the past: the "
     + "key would never work");
   return ms * 1000;
@@ -164,8 +163,7 @@ const revokeKey: Command = {
   run: ({ config, values, positionals }) =>
     withStorage(config, async (storage, accounts) => {
       const keyId = Number((positionals[0] ?? "").split("|")[0]);
-      if (!Number.isSafeInteger(keyId) || keyId <= 0) throw new UsageError("KEY_ID must be a "
-        + "number");
+      if (!Number.isSafeInteger(keyId) || keyId <= 0) throw new UsageError("KEY_ID must be a number");
       const key = await storage.accounts.findKey(keyId);
       const owner = values.account === undefined
         ? key?.accountId

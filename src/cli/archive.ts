@@ -40,8 +40,7 @@ interface Contents {
 /** Gives `work` an empty folder on the data folder's own disk, removed when it has ended. */
 async function staged<T>(dataDir: string, work: (folder: string) => Promise<T>): Promise<T> {
   const lock = await writingTo(dataDir, () => lockBackups(dataDir));
-  if (!lock) throw new Error("another backup of this folder is running: try again when it has "
-    + "finished");
+  if (!lock) throw new Error("another backup of this folder is running: try again when it has finished");
   try {
     const folder = await writingTo(dataDir, () => mkdtempSync(join(dataDir, STAGING)));
     try {
@@ -150,8 +149,7 @@ function readContents(folder: string): Contents {
   const path = join(folder, CONTENTS);
   const whole = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) as Contents : null;
   if (!whole) throw new Error("the backup is incomplete: its end is missing");
-  if (whole.format !== FORMAT) throw new Error("the backup was made by a newer version: update "
-    + "Parley first");
+  if (whole.format !== FORMAT) throw new Error("the backup was made by a newer version: update Parley first");
   for (const [file, size] of Object.entries(whole.files)) {
     const found = join(folder, file);
     if (!existsSync(found) || (lstatSync(found).size !== size && !GROWING.test(file))) {

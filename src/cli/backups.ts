@@ -28,8 +28,7 @@ const backup: Command = {
   options: { force: { type: "boolean" } },
   run: async ({ config, values, positionals: [file] }) => {
     if (file === undefined || file === "") throw new UsageError("FILE is required");
-    refuseServer(config, "back it up with pg_dump --format=custom, and keep the secret and files "
-      + "with it");
+    refuseServer(config, "back it up with pg_dump --format=custom, and keep the secret and files with it");
     if (isFolder(file)) throw new Error(`${file} is a folder: give a file name`);
     refuseStream(file);
     if (existsSync(file) && values.force !== true) throw new Error(`${file} exists; --force replaces it`);

@@ -92,8 +92,7 @@ async function examineWire(config: Config): Promise<Finding[]> {
     wire.onState((state) => state === "up" && up.resolve());
     if (wire.state() !== "up") await Promise.race([up.promise, wait(system, WIRE_MS)]);
     const ok = wire.state() === "up";
-    return [{ check: "NATS", ok, detail: ok ? "answers" : "unreachable: messages go through the "
-      + "database" }];
+    return [{ check: "NATS", ok, detail: ok ? "answers" : "unreachable: messages go through the database" }];
   } finally {
     await wire.close();
   }

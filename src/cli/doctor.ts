@@ -121,8 +121,7 @@ export function examineSecret(config: Config): Finding {
   const box = secret === null ? null : createSecretBox(secret, createSystem());
   const trial = trySealed(databasePath(dataDir), box);
   if (trial.kind === "too_old") {
-    return { check, ok: true, detail: "not checked: the database is from another version of "
-      + "Parley" };
+    return { check, ok: true, detail: "not checked: the database is from another version of Parley" };
   }
   const { count, closed, needsSecret } = trial;
   if (secret === null && needsSecret) {

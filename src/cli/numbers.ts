@@ -40,8 +40,7 @@ function readStock(
   const monthlyMicros = values.price === undefined
     ? null
     : readAmount(text(values, "price"), "--price");
-  if (monthlyMicros !== null && monthlyMicros < 0) throw new UsageError("--price must not be "
-    + "negative");
+  if (monthlyMicros !== null && monthlyMicros < 0) throw new UsageError("--price must not be negative");
   const carrier = readCarrier(values);
   const problems: string[] = [];
   const stock: NewStock[] = [];

@@ -9,7 +9,6 @@ import { isRestoring } from "#storage/engines/sqlite/restoring.ts";
 export function settleRestore(dataDir: string): void {
   if (!isRestoring(dataDir)) return;
   const lock = lockDataDir(dataDir);
-  if (!lock) throw new Error("a restore of the data folder is in progress: try again when it has "
-    + "finished");
+  if (!lock) throw new Error("a restore of the data folder is in progress: try again when it has finished");
   lock.release();
 }
