@@ -53,7 +53,10 @@ export function decodeText(bytes: Buffer, charset?: string): string {
   if (controls > Math.min(bytes.length, SAMPLE_BYTES) * 0.01) {
     throw new Unreadable("The file is not a text file.");
   }
-  return isUtf8(bytes) ? bytes.toString("utf8") : decoderOf(charset, "windows-1252").decode(bytes);
+  if (isUtf8(bytes)) return bytes.toString("utf8");
+  // The bytes are not Unicode, even if the head claims so.
+  const named = /^utf/i.test(charset ?? "") ? undefined : charset;
+  return decoderOf(named, "windows-1252").decode(bytes);
 }
 
 /**
