@@ -75,6 +75,9 @@ function closestName(unknown: string): string | null {
   return best.changes <= 0.4 * (best.name.length - "PARLEY".length) ? best.name : null;
 }
 
+/** The value of a setting that cannot be read: it is set, but to what is not known. */
+const UNREAD = Symbol("unread");
+
 export function readConfig(environment: Environment = process.env): ConfigOutcome {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
@@ -84,12 +87,14 @@ export function readConfig(environment: Environment = process.env): ConfigOutcom
     if (definition.secret) known.add(`${name}_FILE`);
     values[name] = definition.default;
     const raw = readRaw(name, definition.secret ?? false, environment);
-    if ("problem" in raw) problems.push(raw.problem);
-    else if (raw.value !== undefined) {
+    if ("problem" in raw) {
+      problems.push(raw.problem);
+      values[name] = UNREAD;
+    } else if (raw.value !== undefined) {
       const parsed = definition.parse(raw.value);
-      if (typeof parsed === "object" && parsed !== null && "problem" in parsed) {
-        problems.push(`${name} ${(parsed as { problem: string }).problem}`);
-      } else values[name] = parsed;
+      const isWrong = typeof parsed === "object" && parsed !== null && "problem" in parsed;
+      if (isWrong) problems.push(`${name} ${(parsed as { problem: string }).problem}`);
+      values[name] = isWrong ? UNREAD : parsed;
     }
   }
   for (const names of TOGETHER) {
