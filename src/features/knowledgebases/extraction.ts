@@ -148,28 +148,22 @@ class Supervisor implements Extractor {
     return this.#run(source) as Promise<SheetResult>;
   }
 
-  #run(source: ExtractorJob["source"], signal?: AbortSignal): Promise<ExtractorResult> {
-    return new Promise((resolve, reject) => {
-      if (this.#isClosed) return resolve({ kind: "failed", reason: STOPPING });
-      if (signal?.aborted) return reject(signal.reason as Error);
-      const fetchMs = source.type === "website" ? siteReadMs(source) : 0;
-      const limitMs = fetchMs + LIMITS.documentReadMs;
-      const id = this.#nextId;
-      this.#nextId += 1;
-      const giveUp = (): void => {
-        reject(signal?.reason as Error);
-        this.#giveUp(id);
-      };
-      signal?.addEventListener("abort", giveUp, { once: true });
-      this.#waiting.push({
-        id, source, limitMs, chunks: [], reject,
-        resolve: (result) => {
-          signal?.removeEventListener("abort", giveUp);
-          resolve(result);
-        },
-      });
-      this.#next();
-    });
+  async #run(source: ExtractorJob["source"], signal?: AbortSignal): Promise<ExtractorResult> {
+    if (this.#isClosed) return { kind: "failed", reason: STOPPING };
+    signal?.throwIfAborted();
+    const fetchMs = source.type === "website" ? siteReadMs(source) : 0;
+    const limitMs = fetchMs + LIMITS.documentReadMs;
+    const id = this.#nextId;
+    this.#nextId += 1;
+    const { promise, resolve, reject } = Promise.withResolvers<ExtractorResult>();
+    const giveUp = (): void => {
+      reject(signal?.reason as Error);
+      this.#giveUp(id);
+    };
+    signal?.addEventListener("abort", giveUp, { once: true });
+    this.#waiting.push({ id, source, limitMs, chunks: [], resolve, reject });
+    this.#next();
+    return promise.finally(() => signal?.removeEventListener("abort", giveUp));
   }
 
   pid(): number | null {
@@ -233,8 +227,9 @@ class Reader {
     const child = this.#started();
     if (!child) {
       this.#job = null;
-      return job.reject(
-        new Fault(503, "No process to read documents can be started at the moment."));
+      job.reject(new Fault(503, "No process to read documents can be started at the moment."));
+      // Those that wait would otherwise wait for the next document that is handed in.
+      return this.#onFree();
     }
     // The process stops its thread first; it is killed if even that does not answer.
     this.#deadline = system.after(job.limitMs + LIMITS.extractorGraceMs, () => {
