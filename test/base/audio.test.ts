@@ -50,7 +50,7 @@ function cut(pcm: Int16Array, places: number[]): Int16Array[] {
 
 const cuts = fc.array(fc.nat(), { maxLength: 40 });
 
-test("[SN1] however the audio is cut, changing its rate gives the same samples", () => {
+test("[SN1] resampling gives the same samples however the audio is cut", () => {
   const pcm = noise(3000, 6000);
   for (const [from, to] of [...PAIRS, [8000, 8000] as const]) {
     const whole = createResampler(from, to).process(pcm);
@@ -62,7 +62,7 @@ test("[SN1] however the audio is cut, changing its rate gives the same samples",
   }
 });
 
-test("[SN2] a tone is kept within 80 dB of what it should be and in its place; what the lower rate cannot carry is gone", () => {
+test("[SN2] resampling keeps tones in place with an error below -80 dB and removes what the lower rate cannot carry", () => {
   for (const [from, to] of PAIRS) {
     const heard = createResampler(from, to).process(sine(1000, from, from)).subarray(to / 4);
     // No shift to look for: the filter's delay is taken off.
@@ -81,7 +81,7 @@ test("[SN2] a tone is kept within 80 dB of what it should be and in its place; w
   }
 });
 
-test("[SN3] as many samples come out as the ratio says, but for the last 2.5 ms", () => {
+test("[SN3] as many samples come out as the ratio says, less up to 2.5 ms", () => {
   const pair = fc.constantFrom(...PAIRS);
   const lengths = fc.integer({ min: 1, max: 10_000 });
   fc.assert(fc.property(pair, lengths, cuts, ([from, to], length, places) => {
@@ -93,7 +93,7 @@ test("[SN3] as many samples come out as the ratio says, but for the last 2.5 ms"
   }), { numRuns: 200 });
 });
 
-test("[SN3] what is too loud for a sample after the change of rate is clipped, not turned round", () => {
+test("[SN3] overflow after resampling is clipped, not wrapped", () => {
   for (const [from, to] of PAIRS) {
     // A square wave overshoots when the filter takes its upper harmonics.
     const square = Int16Array.from({ length: from / 4 }, (_, at) =>
@@ -158,7 +158,7 @@ test("[SN4] a recording written in pieces is one WAV with every sample of both s
   }), { numRuns: 20 });
 });
 
-test("[SN4] a recording without a sample leaves no file, and one that cannot be written says so", async () => {
+test("[SN4] an empty recording leaves no file, and a failed write is reported", async () => {
   const file = join(folder, "nothing.wav");
   const unused = createStereoRecorder({ file, rate: 8000 });
   assert.deepEqual(await unused.close(), { bytes: 0, durationMs: 0 });
@@ -179,7 +179,7 @@ test("[SN4] a recording without a sample leaves no file, and one that cannot be 
   assert.equal(parseWav(await readFile(slow)).channels[0]!.length, 30 * 8000);
 });
 
-test("[SN4] a recording cut by a crash is repaired to the whole frames it holds, and no more", async () => {
+test("[SN4] a recording cut by a crash is repaired to its whole frames, and no more", async () => {
   const [left, right] = [noise(20_000, 5000), sine(300, 8000, 20_000)];
   const file = join(folder, "living.wav");
   const recorder = createStereoRecorder({ file, rate: 8000 });
@@ -212,7 +212,7 @@ test("[SN4] a recording cut by a crash is repaired to the whole frames it holds,
   assert.ok(whole.equals(await readFile(file)));
 });
 
-test("[SN4] pieces become one WAV of one channel; what is no 16-bit PCM is refused", async () => {
+test("[SN4] pieces become one mono WAV; audio that is not 16-bit PCM is refused", async () => {
   const samples = noise(500, 3000);
   // Views into a larger buffer, as frames often are.
   const views = [samples.subarray(100, 300), samples.subarray(300, 450)];
@@ -229,7 +229,7 @@ test("[SN4] pieces become one WAV of one channel; what is no 16-bit PCM is refus
   }
 });
 
-test("[SN5] sounds are added with their gain; what is too loud is clipped, what is longer goes on alone", () => {
+test("[SN5] sounds are mixed with their gain; overflow is clipped, and the longer one continues alone", () => {
   const sample = fc.integer({ min: -32_768, max: 32_767 });
   const gain = fc.double({ min: -2, max: 2, noNaN: true });
   fc.assert(fc.property(fc.array(sample), fc.array(sample), gain, (one, other, by) => {
@@ -254,7 +254,7 @@ const beepsIn = (rate: number, pieces: Int16Array[]): number => {
 };
 const RATES = [8000, 16_000, 24_000];
 
-test("[SN6] a beep of any pitch from 400 to 2000 Hz is found once, in noise too and however it is cut", () => {
+test("[SN6] a beep of 400 to 2000 Hz is detected once, in noise too and however it is cut", () => {
   for (const rate of RATES) {
     const hiss = noise(rate, 300);
     for (let hertz = 400; hertz <= 2000; hertz += 7) {
@@ -286,7 +286,7 @@ const voice = (rate: number, seconds: number): Int16Array => {
   });
 };
 
-test("[SN6] short, quiet, double and gliding tones, noise and voices are no beep", () => {
+test("[SN6] short, quiet, double and gliding tones, noise and voices are not beeps", () => {
   for (const rate of RATES) {
     const glide = Int16Array.from({ length: rate * 2 }, (_, at) =>
       6000 * Math.sin(2 * Math.PI * (500 * (at / rate) + 300 * (at / rate) ** 2)));
@@ -317,7 +317,7 @@ function loopOf(kind: AmbienceKind, rate: number): Int16Array {
   return loop;
 }
 
-test("[SN7] every background sound is audible, quiet and the same loop in whatever pieces it is taken", () => {
+test("[SN7] every background sound is audible, quiet and the same loop in whatever pieces it is read", () => {
   for (const kind of KINDS) {
     for (const rate of RATES) {
       const loop = loopOf(kind, rate);
@@ -336,7 +336,7 @@ test("[SN7] every background sound is audible, quiet and the same loop in whatev
   }
 });
 
-test("[SN7] background sounds go round without a seam", () => {
+test("[SN7] background sounds loop without a seam", () => {
   for (const kind of KINDS) {
     for (const rate of RATES) {
       const loop = loopOf(kind, rate);
@@ -369,7 +369,7 @@ function levels(pcm: Int16Array, rate: number, hertz: number): number[] {
 const mean = (values: number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;
 
-test("[SN8] a background sound is coloured alike at every rate, and no two kinds are alike", () => {
+test("[SN8] a background sound has the same spectrum at every rate, and no two kinds sound alike", () => {
   const bands = [[100, 140, 180], [220, 260, 300], [500, 700, 900], [1200, 1500, 1800],
     [2300, 2600, 2900]];
   /** For each band what is always there and what stands out: the middle, the loudest twentieth. */

@@ -59,7 +59,7 @@ async function played(file: Buffer, rate: 8000 | 16_000) {
 }
 
 for (const rate of [8000, 16_000] as const) {
-  test(`[SN24] a recording of ${rate} Hz as Opus: as long, in its place to the millisecond, each side for itself`, async (t) => {
+  test(`[SN24] a ${rate} Hz recording as Opus keeps length, timing to the millisecond and separate sides`, async (t) => {
     const frames = rate * 7 + 123;
     const burst = sineOf(700, rate, 1);
     const other = sineOf(1300, rate, 1);
@@ -88,7 +88,7 @@ for (const rate of [8000, 16_000] as const) {
   });
 }
 
-test("[SN24] a recording without a sample is a file all the same, and half a frame is not lost", async () => {
+test("[SN24] an empty recording is still a file, and half a frame is not lost", async () => {
   for (const frames of [0, 1, 160]) {
     const pieces: Buffer[] = [];
     const writer = await openOggOpus(8000, (bytes) => void pieces.push(bytes));

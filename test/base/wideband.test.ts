@@ -24,7 +24,7 @@ function material(quieter: number): Int16Array {
   });
 }
 
-test("[SN20] G.722 is what spandsp makes of the same sound, to the bit, both ways", () => {
+test("[SN20] G.722 encodes and decodes exactly like spandsp, bit for bit", () => {
   assert.equal(sha(createG722Encoder().encode(material(0))), "04f217c7f7f5cdee6d5d9329e205cdad5ec2a26e6d8a43a9e1582ba3928bd7ed");
   const coded = createG722Encoder().encode(material(2));
   assert.equal(sha(coded), "80301f4a24e2a88a087dcacd7cda30745ead14351bfd0d29c63a7025c1d891f4");
@@ -46,7 +46,7 @@ const heardIn = async (codec: "g722" | "opus", hz: number): Promise<number> => {
   return levelAt(heard.subarray(16_000), hz, 16_000);
 };
 
-test("[SN21] tones from 300 Hz to 6.5 kHz come through both wide codecs as loud as they went in", async () => {
+test("[SN21] tones from 300 Hz to 6.5 kHz pass both wideband codecs at their level", async () => {
   const sent = 20 * Math.log10(8000 / 32_768);
   for (const codec of ["g722", "opus"] as const) {
     for (const hz of [300, 1000, 3000, 5000, 6500]) {
@@ -56,7 +56,7 @@ test("[SN21] tones from 300 Hz to 6.5 kHz come through both wide codecs as loud 
   }
 });
 
-test("[SN22] between 8, 16, 24 and 48 kHz tones keep their level, and leave no image above -80 dB", (t) => {
+test("[SN22] resampled between 8, 16, 24 and 48 kHz tones keep their level, with no image above -80 dB", (t) => {
   const RATES = [8000, 16_000, 24_000, 48_000];
   let worst = -200;
   for (const from of RATES) {
@@ -95,7 +95,7 @@ test("[SN22] between 8, 16, 24 and 48 kHz tones keep their level, and leave no i
   assert.ok(worst < -80, String(worst));
 });
 
-test("[SN23] Opus: a lost packet is told again by the next, and no packet of anybody's breaks it", async () => {
+test("[SN23] Opus: the next packet restores a lost one (FEC), and no malformed packet breaks the decoder", async () => {
   const coder = await openOpus(16_000);
   coder.expectLoss(0.3);
   const voice = Int16Array.from({ length: 320 * 60 }, (_, at) => {

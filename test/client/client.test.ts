@@ -61,7 +61,7 @@ async function startProxy(cutAfterBytes: number[]) {
 const textOf = (frames: Frame[]): string =>
   frames.map(({ type, text }) => (type === "reply_delta" ? String(text) : "")).join("");
 
-test("[CC1] routes by name, with their types; a refusal is told, not thrown", async () => {
+test("[CC1] routes are called by name and typed; a refusal is returned, not thrown", async () => {
   const parley = createParley({ baseUrl: `${server.url}/api`, apiKey: server.key });
   const { data } = await parley.GET("/user/me");
   assert.equal(typeof data?.total_balance, "number");
@@ -71,7 +71,7 @@ test("[CC1] routes by name, with their types; a refusal is told, not thrown", as
   assert.equal((await stranger.GET("/user/me")).response.status, 401);
 });
 
-test("[CC2] a reply arrives whole and once, however often its connection breaks, and costs once", async () => {
+test("[CC2] a reply arrives whole and once, however often the connection breaks, and costs once", async () => {
   const { uuid } = await newAssistant(server);
   const balance = async () => (await server.call("GET", "/user/me")).body.total_balance as number;
   for (const cuts of [[], [900], [700, 1300, 400], [300, 2500, 2600]]) {
@@ -91,7 +91,7 @@ test("[CC2] a reply arrives whole and once, however often its connection breaks,
   }
 });
 
-test("[CC3] a watched conversation misses nothing and repeats nothing across cuts, until it is left", async () => {
+test("[CC3] a watched conversation neither misses nor repeats an event across cuts, until the client leaves", async () => {
   const { uuid } = await newAssistant(server);
   const conversation = await newConversation(server, uuid, { type: "test" });
   const proxy = await startProxy([600, 1500, 1000]);

@@ -47,7 +47,7 @@ async function read(stream: ReadableStream<UIMessageChunk>): Promise<UIMessage> 
 const textOf = (message: UIMessage): string =>
   message.parts.map((part) => part.type === "text" ? part.text : "").join("");
 
-test("[PR13] useChat's transport holds a chat with a conversation, a message charged once", async () => {
+test("[PR13] useChat's transport chats with a conversation, and each message is charged once", async () => {
   const { key, uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   const chat = createChat(conversation, "?protocol=ai-sdk");
@@ -94,7 +94,7 @@ test("[CV148] a message whose reply is asked for as the AI SDK's stream keeps it
   assert.deepEqual([refused.status, refused.body.message], [422, "The messages may not have files."]);
 });
 
-test("[PR14] the body alone, the header and a plain message speak it too; else JSON stays", async () => {
+test("[PR14] the AI SDK stream is chosen by the body alone or by a header; otherwise the reply is JSON", async () => {
   const { uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   assert.equal(textOf(await read(await createChat(conversation).say("m1", "Hello"))), REPLY);
@@ -126,7 +126,7 @@ test("[PR14] the body alone, the header and a plain message speak it too; else J
   assert.deepEqual(plain.body, { status: true, message: REPLY, function_calls: [] });
 });
 
-test("[PR15] functions come as tool parts that the server has run, in steps", async () => {
+test("[PR15] tool calls appear as tool parts that the server has run, in steps", async () => {
   const { uuid } = await withTool();
   const chat = createChat(await newConversation(server, uuid));
   const message = await read(await chat.say("m1", "Look"));
@@ -146,7 +146,7 @@ test("[PR15] functions come as tool parts that the server has run, in steps", as
   assert.equal(textOf(again), "Let me look. Done.");
 });
 
-test("[PR16] a failed reply is an error of the chat, and the same message tries again", async () => {
+test("[PR16] a failed reply is an error in the chat, and the same message retries it", async () => {
   const { key, uuid } = await fresh();
   const chat = createChat(await newConversation(server, uuid));
   model.script(() => ({ tokens: ["a", "b", "c", "d"], fault: "error_event" }));
@@ -165,7 +165,7 @@ test("[PR16] a failed reply is an error of the chat, and the same message tries 
   });
 });
 
-test("[PR17] a chat that comes back has the reply from its beginning, or is told of none", async () => {
+test("[PR17] a chat that reconnects gets the reply from its beginning, or learns that there is none", async () => {
   const { key, uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   const chat = createChat(conversation);
@@ -188,7 +188,7 @@ test("[PR17] a chat that comes back has the reply from its beginning, or is told
   assert.equal(await balanceOf(key), 4.99);
 });
 
-test("[PR18] with the AI switched off a message is kept and the chat is told of no reply", async () => {
+test("[PR18] with the AI switched off a message is stored and the chat learns that no reply comes", async () => {
   const { key, uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   await server.call("POST", `/automate/conversations/${conversation}/disable-ai`, { key });
@@ -227,7 +227,7 @@ test("[PR19] a reply stopped before its first text is aborted and costs nothing"
   assert.equal(await balanceOf(key), 5);
 });
 
-test("[PR20] functions a slow reader has missed at work are told with the end", async () => {
+test("[PR20] tool calls a slow reader missed are reported with the end of the reply", async () => {
   const encoder = createUiEncoder(7);
   const call = { name: "look_up", arguments: { item: "bikes" }, result: { ok: true } };
   const text = encoder.begin() + encoder.take({ kind: "text", text: "Done." })
@@ -273,7 +273,7 @@ class PlainChat extends AbstractChat<UIMessage> {
   }
 }
 
-test("[PR85] the SDK's own chat regenerates: another answer, one more turn, one more price", async () => {
+test("[PR85] the SDK's own chat can regenerate: a new answer, charged as one more turn", async () => {
   const { key, uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   const chat = new PlainChat(conversation);
@@ -299,7 +299,7 @@ test("[PR85] the SDK's own chat regenerates: another answer, one more turn, one 
   assert.equal(await balanceOf(key), 4.96);
 });
 
-test("[PR93] the SDK's own chat edits what was said: it is answered and charged as one more turn", async () => {
+test("[PR93] the SDK's own chat can edit a message: it is answered and charged as one more turn", async () => {
   const { key, uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   const chat = new PlainChat(conversation);
@@ -316,7 +316,7 @@ test("[PR93] the SDK's own chat edits what was said: it is answered and charged 
   assert.equal(await balanceOf(key), 4.97);
 });
 
-test("[PR86] the SDK's own chat resumes where its transport looks by itself", async () => {
+test("[PR86] the SDK's own chat can resume at its transport's default address", async () => {
   const { uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   const idle = new PlainChat(conversation);

@@ -61,7 +61,7 @@ async function startModel(): Promise<ScriptedModel> {
   return model;
 }
 
-test("[PR87] killed before its turn began, a completion is tried again by its key, answered and charged once", async () => {
+test("[PR87] a completion killed before its turn began can be retried with its key and is charged once", async () => {
   const model = await startModel();
   const dataDir = testDataDir();
   const env = { PARLEY_MODEL_URL: model.url };
@@ -92,7 +92,7 @@ test("[PR87] killed before its turn began, a completion is tried again by its ke
   rmSync(dataDir, { recursive: true });
 });
 
-test("[PR88] killed in the middle of its reply, a completion is tried again by its key, answered and charged once", async () => {
+test("[PR88] a completion killed in mid-reply can be retried with its key and is charged once", async () => {
   const model = await startModel();
   const hold = Promise.withResolvers<void>();
   model.script(() => ({ tokens: ["one ", "two"], hold: hold.promise, holdAfter: 1 }));
@@ -121,7 +121,7 @@ test("[PR88] killed in the middle of its reply, a completion is tried again by i
   rmSync(dataDir, { recursive: true });
 });
 
-test("[PR89] SIGTERM waits for completions under way, and for who joined them by their key", async () => {
+test("[PR89] SIGTERM waits for running completions and for requests that joined them by idempotency key", async () => {
   const model = await startModel();
   const hold = Promise.withResolvers<void>();
   model.script(() => ({ tokens: ["one ", "two"], hold: hold.promise, holdAfter: 1 }));
@@ -145,7 +145,7 @@ test("[PR89] SIGTERM waits for completions under way, and for who joined them by
   rmSync(dataDir, { recursive: true });
 });
 
-test("[PR90] a key that was used before turns kept the hash of their request holds as before", async () => {
+test("[PR90] idempotency keys used before turns stored their request's hash stay valid", async () => {
   const model = await startModel();
   const dataDir = testDataDir();
   const env = { PARLEY_MODEL_URL: model.url };

@@ -18,7 +18,7 @@ const document = await documentOf();
 const named = (reference: Pick<Schema, "$ref"> | undefined): string =>
   reference?.$ref?.split("/").at(-1) ?? "";
 
-test("[PR21] the document says that OpenAI's routes need a key, and how they refuse", () => {
+test("[PR21] the OpenAPI document says that OpenAI's routes need a key, and how they refuse", () => {
   for (const [method, path] of ROUTES) {
     const operation = document.paths[path]?.[method];
     assert.deepEqual(operation?.security, [{ apiKey: [] }], path);
@@ -36,7 +36,7 @@ test("[PR21] the document says that OpenAI's routes need a key, and how they ref
   assert.equal(open.responses["401"], undefined);
 });
 
-test("[PR22] whatever is wrong with a request, it is refused in OpenAI's shape", async () => {
+test("[PR22] every malformed request is refused in OpenAI's error format", async () => {
   const body = (text: string) => ({ body: text });
   const cases: [method: string, path: string, options: object, status: number, type: string][] = [
     ["POST", "/v1/chat/completions", body("{"), 400, "invalid_request_error"],
@@ -57,14 +57,14 @@ test("[PR22] whatever is wrong with a request, it is refused in OpenAI's shape",
   }
 });
 
-test("[PR23] pages of any origin may still call them", async () => {
+test("[PR23] pages of any origin may call these routes", async () => {
   const headers = { Origin: "https://chat.example" };
   const { status, headers: told } = await server.call("GET", "/v1/models", { key: server.key, headers });
   assert.equal(status, 200);
   assert.equal(told.get("access-control-allow-origin"), "https://chat.example");
 });
 
-test("[PR92] a page may send every header that OpenAI's own client adds", async () => {
+test("[PR92] CORS allows every header that OpenAI's own client adds", async () => {
   const sent: string[] = [];
   const openai = new OpenAI({
     apiKey: server.key, baseURL: `${server.url}/api/v1`, maxRetries: 0,
@@ -93,7 +93,7 @@ test("[PR92] a page may send every header that OpenAI's own client adds", async 
   assert.doesNotMatch(odd.headers.get("access-control-allow-headers") ?? "", /;/);
 });
 
-test("[PR91] who asks for another of OpenAI's APIs reads which there are", async () => {
+test("[PR91] calls to OpenAI's other APIs get an error that names the supported ones", async () => {
   const { key } = server;
   const openai = new OpenAI({ apiKey: key, baseURL: `${server.url}/api/v1`, maxRetries: 0 });
   const asked = [

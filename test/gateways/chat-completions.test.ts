@@ -41,7 +41,7 @@ test("[PR1] a chat completion is a billed turn of the assistant", async () => {
   assert.equal(await balanceOf(key), 4.98);
 });
 
-test("[PR2] a streamed completion: role, text as it comes, reason, usage when asked", async () => {
+test("[PR2] a streamed completion sends the role, text as it comes, the finish reason, and usage if requested", async () => {
   const { key, uuid, openai } = await fresh();
   const release = holdHalfway();
   const stream = await openai.chat.completions.create({
@@ -71,7 +71,7 @@ test("[PR2] a streamed completion: role, text as it comes, reason, usage when as
   assert.doesNotMatch(plain.body as string, /usage/);
 });
 
-test("[PR3] the client's history counts; its instructions come behind the assistant's", async () => {
+test("[PR3] the client's history is used; its instructions follow the assistant's", async () => {
   const { uuid, openai } = await fresh({
     system_prompt: "You are {{who}}.", variables: { who: "Ann" }, initial_message: "Greeting",
   });
@@ -98,7 +98,7 @@ test("[PR3] the client's history counts; its instructions come behind the assist
   assert.equal(asked?.max_tokens ?? asked?.max_completion_tokens, 9);
 });
 
-test("[PR4] what no assistant can do is refused as OpenAI refuses it, and costs nothing", async () => {
+test("[PR4] unsupported parameters are refused like OpenAI refuses them, at no cost", async () => {
   const { key, uuid, openai } = await fresh();
   const user = (content: unknown) => [{ role: "user", content }];
   const cases: [members: object, param: RegExp, code: string | null][] = [
@@ -142,7 +142,7 @@ test("[PR4] what no assistant can do is refused as OpenAI refuses it, and costs 
   assert.deepEqual(await list(key), []);
 });
 
-test("[PR5] keys, models, balance and rates are refused in OpenAI's error classes", async () => {
+test("[PR5] bad keys, unknown models, low balance and rate limits are refused in OpenAI's error classes", async () => {
   const { uuid, openai, accountId } = await fresh();
   const create = (client: OpenAI, name: string) =>
     client.chat.completions.create({ model: name, messages: ASK });
@@ -179,7 +179,7 @@ test("[PR5] keys, models, balance and rates are refused in OpenAI's error classe
   await strict.close();
 });
 
-test("[PR6] the assistant's own tools run on the server and are not shown as calls", async () => {
+test("[PR6] the assistant's own tools run on the server and do not appear as tool calls", async () => {
   const { key, uuid, openai } = await withTool();
   endpoint.requests.length = 0;
   const reply = await openai.chat.completions.create({ model: uuid, messages: ASK });
@@ -199,7 +199,7 @@ test("[PR6] the assistant's own tools run on the server and are not shown as cal
   assert.equal(await balanceOf(key), 4.98);
 });
 
-test("[PR7] a reply that fails is a server error, also in the middle, and costs nothing", async () => {
+test("[PR7] a failed reply is a server error, even in mid-stream, and costs nothing", async () => {
   const { key, uuid, openai } = await fresh();
   model.script(() => ({ status: 400 }));
   await assert.rejects(
@@ -218,7 +218,7 @@ test("[PR7] a reply that fails is a server error, also in the middle, and costs 
   assert.equal(await balanceOf(key), 5);
 });
 
-test("[PR8] a client that leaves in the middle pays once and can have the whole reply", async () => {
+test("[PR8] a client that disconnects in mid-reply pays once and can fetch the whole reply", async () => {
   const { key, uuid, openai } = await fresh();
   const release = holdHalfway();
   const headers = { "Idempotency-Key": "left" };
@@ -234,7 +234,7 @@ test("[PR8] a client that leaves in the middle pays once and can have the whole 
   assert.equal(await balanceOf(key), 4.99);
 });
 
-test("[PR9] one key is one request: answered once, charged once, tried again if it failed", async () => {
+test("[PR9] one idempotency key is one request: answered once, charged once, retried if it failed", async () => {
   const { key, uuid, openai } = await fresh();
   const headers = { "Idempotency-Key": "k1" };
   const asked = { model: uuid, messages: ASK };
@@ -262,7 +262,7 @@ test("[PR9] one key is one request: answered once, charged once, tried again if 
   assert.equal((await list(key)).length, 1);
 });
 
-test("[PR10] models are the account's active assistants", async () => {
+test("[PR10] the models are the account's active assistants", async () => {
   const { key, uuid, openai } = await fresh({ name: "Desk", status: "active" });
   await newAssistant(server, { status: "inactive" }, key);
   const models = (await openai.models.list()).data as (OpenAI.Model & { name: string })[];
@@ -287,7 +287,7 @@ test("[CF120] an inactive assistant is no model to choose, answers by its uuid, 
   assert.match(reference, /whose `status` is active\. An inactive assistant still answers/);
 });
 
-test("[PR11] the AI SDK streams from it as from any OpenAI-compatible server", async () => {
+test("[PR11] the AI SDK streams from it like from any OpenAI-compatible server", async () => {
   const { key, uuid } = await fresh();
   const parley = createOpenAICompatible({
     name: "parley", apiKey: key, baseURL: `${server.url}/api/v1`, includeUsage: true,
@@ -308,7 +308,7 @@ test("[PR11] the AI SDK streams from it as from any OpenAI-compatible server", a
   assert.equal(errors.length, 1);
 });
 
-test("[PR12] a completion is watched, stopped and drained like any other reply", async () => {
+test("[PR12] a completion can be watched, stopped and drained like any other reply", async () => {
   const { key, uuid, openai } = await fresh();
   const release = holdHalfway();
   const stream = await openai.chat.completions.create({ model: uuid, messages: ASK, stream: true });
@@ -343,7 +343,7 @@ test("[PR12] a completion is watched, stopped and drained like any other reply",
   await closed;
 });
 
-test("[PR84] a long last message is taken; what no route answers is refused in OpenAI's shape", async () => {
+test("[PR84] a long last message is accepted; unknown routes are refused in OpenAI's error format", async () => {
   const { key, uuid, openai } = await fresh();
   const content = "x".repeat(5000);
   await openai.chat.completions.create({

@@ -15,7 +15,7 @@ const { post } = createMcpCaller(server);
 const ping = (id: unknown) => ({ jsonrpc: "2.0", id, method: "ping" });
 const NOTE = { jsonrpc: "2.0", method: "notifications/initialized" };
 
-test("[MC72] a batch is answered where the revision has batches (2025-03-26), each message counted", async () => {
+test("[MC72] a batch is answered if the revision has batches (2025-03-26), and each message counts", async () => {
   const named = { headers: { "MCP-Protocol-Version": "2025-03-26" } };
   for (const options of [{}, named]) {
     const { status, body } = await post([

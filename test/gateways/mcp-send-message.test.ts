@@ -9,7 +9,7 @@ after(() => server.close());
 const assistant = await newAssistant(server);
 const { modern, use, refusal } = createMcpCaller(server);
 
-test("[MC73] send_message says that it needs a message, and begins nothing without one", async () => {
+test("[MC73] send_message requires a message and starts nothing without one", async () => {
   const { tools } = (await modern("tools/list")).body.result;
   const { inputSchema } = tools.find(({ name }: Free) => name === "send_message");
   assert.deepEqual(inputSchema.required, ["message"]);

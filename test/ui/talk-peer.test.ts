@@ -247,7 +247,7 @@ function loudMs(pcm: Int16Array, rate: number): number {
   return 20 * steps.filter((samples) => samples.some((sample) => Math.abs(sample) > 1000)).length;
 }
 
-test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and no sound on its socket", { skip, timeout: 180_000 }, async (t) => {
+test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and no sound on its WebSocket", { skip, timeout: 180_000 }, async (t) => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine ", "o'clock."] }));
   // The device itself, once it has been greeted: what a page makes of it a busy machine tears more.
   const own = await openBrowser(await microphoneOf(join(folder, "own.wav"), LINE, [8, 20, 32]));
@@ -332,7 +332,7 @@ async function soundOnSocket({ sent, received }: Frames, frames: Frames): Promis
   assert.ok(performance.now() - sinceMs < 5000);
 }
 
-test("[VL202] a way that is lost in mid-call is left for the socket, and the call goes on", { skip, timeout: 180_000 }, async () => {
+test("[VL202] a WebRTC path lost in mid-call is replaced by the WebSocket, and the call continues", { skip, timeout: 180_000 }, async () => {
   const { passed } = network;
   await withPage(loopback, { prepare: "" }, async (page, { received, frames }) => {
     await start(page);
@@ -365,7 +365,7 @@ const COUNTS_CLOSED = `
     return close.call(this);
   };`;
 
-test("[VL201] where no packet passes, the call is whole over its socket", { skip, timeout: 180_000 }, async () => {
+test("[VL201] where UDP is blocked the whole call runs over its WebSocket", { skip, timeout: 180_000 }, async () => {
   network.cut();
   await withPage(loopback, { prepare: COUNTS_CLOSED }, async (page, { received, frames }) => {
     await page.clock.install();

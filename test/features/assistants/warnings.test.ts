@@ -142,7 +142,7 @@ test("[AS201] a transfer to an assistant that was deleted is told with the one t
   }]);
 });
 
-test("[SP129] settings that the engines of this server have no use for are named, others are not", async () => {
+test("[SP129] settings that this server's engines cannot use are warned about, others are not", async () => {
   const wishes = {
     llm_model_id: 2, synthesizer_provider_id: null, voice_stability: 0.2, voice_similarity: 0.9,
     recogniser_hints: ["Zwickau"], secondary_language_ids: [2],

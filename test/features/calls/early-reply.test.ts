@@ -23,7 +23,7 @@ function begin() {
   return { abort, early, called, settled, booking };
 }
 
-test("[VL191] a function of an early reply is called once it is heard, and is shown first", async () => {
+test("[VL191] a tool call of a prepared reply runs once it is heard, after being shown", async () => {
   const { early, called, settled, booking } = begin();
   await setImmediate();
   assert.deepEqual(called, []);
@@ -32,7 +32,7 @@ test("[VL191] a function of an early reply is called once it is heard, and is sh
   assert.deepEqual([called, settled], [["shown", "book"], [["heard", 0]]]);
 });
 
-test("[VL191] of one that is dropped nothing is called, and its tokens are counted", async () => {
+test("[VL191] a discarded reply calls no tool, but its tokens count", async () => {
   const { abort, early, called, settled, booking } = begin();
   early.count({ kind: "text", text: "A sentence of forty characters in all..." });
   abort.abort(new Error("not wanted"));

@@ -93,7 +93,7 @@ const greeted = async (settings: object, start: object = {}): Promise<void> => {
   caller.hangUp();
 };
 
-test("[VL43] a call under way hears no gap while another is the first to use a background, a voice, an ear, a way of packets", { skip, timeout: 120_000 }, async (t) => {
+test("[VL43] a live call has no gap while another call first uses a background, voice, recogniser or WebRTC", { skip, timeout: 120_000 }, async (t) => {
   for (const kind of ["crowded_room", "office", "city", "forest", "cafe", "nature"]) {
     await first(t, kind, () => greeted({ ambient_sound: kind, initial_message: "Hi." }));
   }

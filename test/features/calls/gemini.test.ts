@@ -62,7 +62,7 @@ async function ended(caller: WebCaller, at: TestServer) {
   }
 }
 
-test("[SP199] multimodal by Gemini: the model hears and speaks; transcript, latency and recording as in every call", async () => {
+test("[SP199] multimodal with Gemini: the model hears and speaks; transcript, latency and recording as in every call", async () => {
   answer = () => ({ text: "We open at nine.", pcm: tone(0.8) });
   const { caller, peer } = await startGeminiCall(both, {
     mode: "multimodal", multimodal_model_id: MULTIMODAL,
@@ -87,7 +87,7 @@ test("[SP199] multimodal by Gemini: the model hears and speaks; transcript, late
   await peer.vendor.until(({ isClosed }) => isClosed);
 });
 
-test("[SP199] multimodal by Gemini: speaking over a reply clears it, the record keeps the words heard", async () => {
+test("[SP199] multimodal with Gemini: speech over a reply clears it, the transcript keeps the words heard", async () => {
   const words = "one two three four five six seven eight nine ten";
   answer = () => ({ text: words, pcm: tone(5) });
   const { caller } = await startGeminiCall(both, {
@@ -107,7 +107,7 @@ test("[SP199] multimodal by Gemini: speaking over a reply clears it, the record 
   assert.ok(!cut.text.includes("ten"));
 });
 
-test("[SP199] dualplex by Gemini: our voice speaks its words, functions are called, another assistant takes over", async () => {
+test("[SP199] dualplex with Gemini: our voice speaks its words, tools are called, another assistant takes over", async () => {
   const second = await newAssistant(alone, {
     system_prompt: "You are the billing desk.", initial_message: "Billing here.",
     tools: [{ type: "end_call", description: "" }],
@@ -136,7 +136,7 @@ test("[SP199] dualplex by Gemini: our voice speaks its words, functions are call
   assert.equal(caller.words.at(-1), "Goodbye.");
 });
 
-test("[SP200] the model of the assistant says whose it is; without that vendor another's speaks, and an owner reads so", async () => {
+test("[SP200] the assistant's model decides the vendor; if that one is not set up another serves, and the owner reads so", async () => {
   const { caller } = await startGeminiCall(alone, { mode: "multimodal", multimodal_model_id: 104 });
   caller.hangUp();
   await ended(caller, alone);

@@ -31,7 +31,7 @@ async function spoken(text: string): Promise<Int16Array> {
       (pcm ? resolve(pcm) : reject(new Error("the voice does not speak")))));
 }
 
-test("[WC7] English is understood where nothing but the program is installed, and the recogniser says it is a demo", { timeout: 180_000 }, async () => {
+test("[WC7] without any add-on English speech is understood, and the recogniser says it is a demo", { timeout: 180_000 }, async () => {
   const assistant = await newAssistant(server, {
     initial_message: "Hello.", post_call_evaluation: false, status: "active",
   });

@@ -58,7 +58,7 @@ const shown = async (id: number) => (await server.call("GET", `/user/calls/${id}
 const end = (id: number, how: object = {}) =>
   calls.end({ id, accountId }, { finalStatus: "completed", ...ENDED, ...how });
 
-test("[WT10] both legs are billed once: each from its answer to its end, half a minute at least", async () => {
+test("[WT10] both legs are billed once, from answer to end, at least half a minute each", async () => {
   const before = await totals();
   const id = await talking();
   system.advance(20_000);
@@ -93,7 +93,7 @@ test("[WT10] both legs are billed once: each from its answer to its end, half a 
   assert.deepEqual(await problems(), []);
 });
 
-test("[WT11] a colleague who is never there costs nothing, one who declines what the shortest call does", async () => {
+test("[WT11] a colleague who never answers costs nothing; one who declines costs the minimum", async () => {
   const before = await totals();
   const id = await talking();
   await asked(id);
@@ -120,7 +120,7 @@ test("[WT11] a colleague who is never there costs nothing, one who declines what
   assert.deepEqual(await problems(), []);
 });
 
-test("[WT12] each step is a numbered event of the call, and none is that is not in the table", async () => {
+test("[WT12] every step is a numbered call event, and none outside the table is taken", async () => {
   await fc.assert(fc.asyncProperty(
     fc.array(fc.constantFrom(...WARM_STAGES), { maxLength: 12 }), async (stages) => {
       const id = await talking();
@@ -153,7 +153,7 @@ test("[WT12] each step is a numbered event of the call, and none is that is not 
   assert.deepEqual(await problems(), []);
 });
 
-test("[WT13] a process that dies in any stage has closed and billed both legs once", async () => {
+test("[WT13] after a crash in any stage both legs are closed and billed once", async () => {
   for (const last of WARM_STAGES) {
     const before = await totals();
     const id = await talking();
@@ -178,7 +178,7 @@ test("[WT13] a process that dies in any stage has closed and billed both legs on
   assert.deepEqual(await problems(), []);
 });
 
-test("[WT27] the legs that were answered are recorded beside their call, with links in record and webhook, and forgotten with it", async () => {
+test("[WT27] answered legs are recorded beside their call, linked in record and webhook, and deleted with it", async () => {
   const { call } = await calls.begin({
     assistant: assistant!, type: "inbound", conversationUuid: null, assistantPhone: "+15550199",
     customerPhone: "+15550100", variables: {},
@@ -222,7 +222,7 @@ test("[WT27] the legs that were answered are recorded beside their call, with li
   assert.deepEqual(await urls(), [null, null]);
 });
 
-test("[WT29] a leg that a crash cut before anything was recorded has no recording", async () => {
+test("[WT29] a leg cut by a crash before anything was recorded has no recording", async () => {
   const hasLink = async (sound: Uint8Array | null): Promise<boolean> => {
     const { call } = await calls.begin({
       assistant: assistant!, type: "inbound", conversationUuid: null, assistantPhone: "+15550199",
@@ -247,7 +247,7 @@ test("[WT29] a leg that a crash cut before anything was recorded has no recordin
   assert.deepEqual(await problems(), []);
 });
 
-test("[WT14] who may not be called, or cannot be paid, is not; why is on record", async () => {
+test("[WT14] a forbidden or unaffordable number is refused, and the reason is kept", async () => {
   const id = await talking();
   const reasonOf = async (to: string) => {
     const outcome = await asked(id, to);
@@ -272,7 +272,7 @@ test("[WT14] who may not be called, or cannot be paid, is not; why is on record"
   assert.deepEqual(await problems(), []);
 });
 
-test("[WT15] what is free decides how long the two may talk; the sum is never more than was set aside", async () => {
+test("[WT15] the free balance decides how long both may talk; no more than the hold is charged", async () => {
   const id = await talking();
   const outcome = await asked(id);
   assert.equal(outcome.kind, "begun");

@@ -92,7 +92,7 @@ test("[WC1] [CR350] a web call is heard, answered, recorded and paid for", async
   model.script(null);
 });
 
-test("[WC2] speaking over a reply clears it; the record holds what was heard", async () => {
+test("[WC2] speech over a reply clears the audio; the transcript holds what was heard", async () => {
   model.script(() => ({ tokens: "one two three four five six seven eight nine ten.".split(/(?<= )/) }));
   const { caller } = await startCall({ interrupt_sensitivity: 1 });
   await caller.until(() => caller.words.length === 2);
@@ -111,7 +111,7 @@ test("[WC2] speaking over a reply clears it; the record holds what was heard", a
   model.script(null);
 });
 
-test("[WC3] a ticket opens one call, for its own conversation, and nothing opens without", async () => {
+test("[WC3] a ticket opens one call, for its own conversation, and no call opens without one", async () => {
   const { uuid } = await newAssistant(server, TALK);
   const conversation = await newConversation(server, uuid);
   const other = await newConversation(server, uuid);
@@ -131,7 +131,7 @@ test("[WC3] a ticket opens one call, for its own conversation, and nothing opens
   assert.equal((await server.call("POST", `/conversations/${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}/call-ticket`)).status, 404);
 });
 
-test("[CR467] a web call that its page ends while it is being opened is over", async () => {
+test("[CR467] a web call that its page ends while it is being opened ends", async () => {
   const { uuid } = await newAssistant(server, TALK);
   const conversation = await newConversation(server, uuid);
   const ticket = await callTicket(server, conversation);
@@ -163,7 +163,7 @@ test("[WC4] a call ends politely when the assistant says so, and hangs up by its
   model.script(null);
 });
 
-test("[WC6] the end of what is said is marked; a page's answers say how late it is heard", async () => {
+test("[WC6] the end of each utterance is marked; the page's reply to the mark measures the playout delay", async () => {
   model.script(() => ({ tokens: ["Nine."] }));
   const { caller } = await startCall();
   await caller.until(() => caller.messages.some(({ type }) => type === "mark"));
@@ -181,7 +181,7 @@ test("[WC6] the end of what is said is marked; a page's answers say how late it 
   await caller.closed();
 });
 
-test("[WC5] rubbish on the socket harms nobody", async () => {
+test("[WC5] malformed messages on the call's socket get errors and do not end the call", async () => {
   const { caller } = await startCall();
   caller.send({ type: "nonsense" });
   caller.send({ type: "cleared", dropped_ms: -5 });
@@ -269,7 +269,7 @@ test("[CR455] a call whose process died costs the time it lasted, wherever the c
   }
 });
 
-test("[WT30] a colleague is called for as long as the balance lasts, wherever the clock was set meanwhile", async () => {
+test("[WT30] the time for a colleague follows the balance, even if the system clock changes in mid-call", async () => {
   const { key } = await server.newAccount();
   const number = "+12015550177";
   const { numberInventory, close } = await openBeside(server.dataDir);

@@ -46,7 +46,7 @@ async function sent(caller: WebCaller, message: object, type: string): Promise<S
   return answer;
 }
 
-test("[VL213] a page gets STUN servers, and TURN servers with a name that is its own end", async () => {
+test("[VL213] a page gets STUN servers, and TURN servers with a username that expires", async () => {
   const caller = await startCall(server);
   const { webrtc } = caller.messages.find(({ type }) => type === "ready")!;
   const [stun, turn] = webrtc!.ice_servers;
@@ -58,7 +58,7 @@ test("[VL213] a page gets STUN servers, and TURN servers with a name that is its
   caller.hangUp();
 });
 
-test("[VL214] offers that cannot be taken, and too many, are errors; the call goes on without", async () => {
+test("[VL214] unacceptable and too many offers are errors; the call continues over its WebSocket", async () => {
   const caller = await startCall(server);
   const refused = await sent(caller, { type: "offer", sdp: "v=0\r\n" }, "error");
   assert.equal(refused.status, 422);
@@ -82,7 +82,7 @@ test("[VL214] offers that cannot be taken, and too many, are errors; the call go
   other.hangUp();
 });
 
-test("[VL215] sound comes one way at a time, by packets once both say so; the peer ends with its call", async (t) => {
+test("[VL215] sound takes one path at a time, packets once both sides say so; the peer ends with its call", async (t) => {
   // The assistant speaks all the time.
   const caller = await startCall(server, `${Array(39).fill("well").join(" ")}.`);
   const page = await FarPage.open();

@@ -30,7 +30,7 @@ const DEAF = {
   noise_cancellation: "off",
 };
 
-test("[VL163] a caller whose lines are known is understood without a recogniser, in the time of its speech", () => {
+test("[VL163] a caller whose words arrive as text is understood without a recogniser, at speaking pace", () => {
   const steps = [
     { quietMs: 900 }, { say: "Hello there. When are you open on Saturday?" },
     { words: 3 }, { say: "Stop it now please." }, { quietMs: 1500 }, { hangUp: true as const },
@@ -48,7 +48,7 @@ test("[VL163] a caller whose lines are known is understood without a recogniser,
   assert.ok(Math.abs(known.lengthMs - heard.lengthMs) < 1000);
 });
 
-test("[VL164] told words: a final that comes late is waited for, and never told twice", () => {
+test("[VL164] words sent as text: a late final is waited for and never delivered twice", () => {
   const system = createManualSystem();
   const words = createLegTranscriber(system);
   const events: TranscriptEvent[] = [];
@@ -114,7 +114,7 @@ test("[CR201] the server's own caller rings where nothing can recognise speech",
   assert.equal(call.transcript, "AI: Hallo.\nCustomer: When are you open?\nAI: We open at nine.");
 });
 
-test("[WC127] where the server understands nothing a page tells the words of a call: bounded, and on record", { timeout: 180_000 }, async () => {
+test("[WC127] without a recogniser on the server, a page sends a call's words as text: bounded and kept", { timeout: 180_000 }, async () => {
   const assistant = await newAssistant(server, DEAF);
   const widget = await server.call("GET", `/widget/${assistant.uuid}`);
   const { calls, hears, language } = widget.body;
@@ -155,7 +155,7 @@ async function assertRead(caller: WebCaller): Promise<void> {
   await caller.closed();
 }
 
-test("[WC129] whoever types is read, also where the server understands speech", { timeout: 180_000 }, async () => {
+test("[WC129] typed words are read, even where the server has a recogniser", { timeout: 180_000 }, async () => {
   const assistant = await newAssistant(server, { ...DEAF, language_id: 1, initial_message: "Hi." });
   const { body } = await server.call("GET", `/widget/${assistant.uuid}`);
   assert.equal(body.hears, true);
@@ -167,7 +167,7 @@ test("[WC129] whoever types is read, also where the server understands speech", 
   assert.equal((await record(caller.callId, "ended_by_customer")).hearing, "typed");
 });
 
-test("[VL271] whoever types on a page whose browser has nothing to play sound with, and so sends none, is answered", { timeout: 180_000 }, async () => {
+test("[VL271] typed words are answered in a browser that cannot play sound and so sends none", { timeout: 180_000 }, async () => {
   const assistant = await newAssistant(server, { ...DEAF, initial_message: "Hi." });
   const conversation = await newConversation(server, assistant.uuid);
   const ticket = await callTicket(server, conversation);
@@ -176,7 +176,7 @@ test("[VL271] whoever types on a page whose browser has nothing to play sound wi
   await assertRead(caller);
 });
 
-test("[WC128] without such words the call is refused, in a sentence for strangers", async () => {
+test("[WC128] without such words the call is refused in a sentence meant for visitors", async () => {
   const assistant = await newAssistant(server, DEAF);
   const conversation = await newConversation(server, assistant.uuid);
   const caller = await WebCaller.open(server, conversation, await callTicket(server, conversation));

@@ -134,7 +134,7 @@ async function assertHears(
   assert.ok(onsets[onsets.length >> 1]! <= bounds.medianOnsetMs, `${name}: ${onsets}`);
 }
 
-test("[SP7] WebRTC's detector hears speech and its beginning at once, and no silence or faint noise", async () => {
+test("[SP7] WebRTC's detector detects speech and its start at once, not silence or faint noise", async () => {
   const vad = await createFvad();
   assert.deepEqual([vad.frameSamples(8000), vad.frameSamples(16_000)], [160, 320]);
   for (const rate of [8000, 16_000] as const) {
@@ -145,14 +145,14 @@ test("[SP7] WebRTC's detector hears speech and its beginning at once, and no sil
 const silero = createSilero();
 const skip = silero === null && "sherpa-onnx-node cannot be loaded";
 
-test("[SP7] Silero hears speech in noise too", { skip }, async () => {
+test("[SP7] Silero detects speech in noise too", { skip }, async () => {
   assert.deepEqual([silero!.frameSamples(8000), silero!.frameSamples(16_000)], [256, 512]);
   for (const rate of [8000, 16_000] as const) {
     for (const noiseRms of [0, 170, 540]) await assertHears(silero!, rate, noiseRms, SILERO);
   }
 });
 
-test("[SP7] detectors of several speakers do not hear one another", async () => {
+test("[SP7] detectors of several speakers are independent", async () => {
   for (const vad of [await createFvad(), ...(silero ? [silero] : [])]) {
     const samples = vad.frameSamples(16_000);
     let [talking, silent] = [0, 0];
@@ -171,7 +171,7 @@ test("[SP7] detectors of several speakers do not hear one another", async () => 
   }
 });
 
-test("[SP7] Silero hears a speaker alone as among many that come and go", { skip }, async () => {
+test("[SP7] Silero judges a speaker the same alone as among many that come and go", { skip }, async () => {
   const samples = silero!.frameSamples(8000);
   const speech = createResampler(RATE, 8000).process(sentences[1]!);
   const frames = Array.from({ length: Math.floor(speech.length / samples) }, (_, at) =>
@@ -207,7 +207,7 @@ test("[SP7] Silero hears a speaker alone as among many that come and go", { skip
   }
 });
 
-test("[SP7] a thousand speakers of Silero are given back at once, and take few MiB meanwhile", { skip }, async () => {
+test("[SP7] a thousand Silero speakers are released at once and take few MiB until then", { skip }, async () => {
   const frame = new Int16Array(silero!.frameSamples(8000));
   const open = (): VadStream[] => Array.from({ length: 1000 }, () => {
     const stream = silero!.open(8000, () => undefined);
@@ -254,7 +254,7 @@ function shift(pcm: Int16Array, heard: Int16Array, most: number): number {
   return best.at;
 }
 
-test("[SP8] the noise filter takes noise away and leaves speech, 10 ms later", () => {
+test("[SP8] the noise filter removes noise and keeps speech, 10 ms later", () => {
   for (const rate of [8000, 16_000, 24_000]) {
     const hiss = noise(4 * rate, 1000);
     const settled = (pcm: Int16Array): number => rmsOf(pcm.subarray(2 * rate));
@@ -278,7 +278,7 @@ test("[SP8] the noise filter takes noise away and leaves speech, 10 ms later", (
   }
 });
 
-test("[SP8] once closed the noise filter hands through what it gets; others go on", () => {
+test("[SP8] a closed noise filter passes its input through; others continue", () => {
   const [closed, open] = [filter.open(16_000), filter.open(16_000)];
   closed.close();
   const pcm = noise(3200, 1000);
@@ -319,7 +319,7 @@ function keptThreads(t: TestContext): ReturnType<typeof createNoiseFilter> {
   return threads;
 }
 
-test("[SP130] calls are filtered in threads, several at a time, in order and without a loss", async (t) => {
+test("[SP130] calls are filtered in threads, several at a time, in order and without loss", async (t) => {
   const threads = keptThreads(t);
   const rates = [8000, 16_000, 24_000];
   const alone = rates.map((rate) => filtered(noise(rate, 1000), rate).heard);
@@ -330,7 +330,7 @@ test("[SP130] calls are filtered in threads, several at a time, in order and wit
   }
 });
 
-test("[SP131] sound that a filter is too slow for, or that one has lost, goes on as it came", async (t) => {
+test("[SP131] audio that the filter is too slow for or has lost passes unfiltered", async (t) => {
   const threads = keptThreads(t);
   const frames = Array.from({ length: 60 }, (_, at) => new Int16Array(160).fill(at));
   // All in one turn of the loop: no thread can have answered.
@@ -349,7 +349,7 @@ test("[SP131] sound that a filter is too slow for, or that one has lost, goes on
   other.close();
 });
 
-test("[SN6] real speech is no beep", () => {
+test("[SN6] real speech is not a beep", () => {
   for (const rate of [8000, 16_000]) {
     const detector = createBeepDetector(rate, () => assert.fail(`a beep at ${rate}`));
     detector.push(createResampler(RATE, rate).process(conversation().pcm));

@@ -41,7 +41,7 @@ async function listening(args: Partial<Parameters<typeof createAzureEars>[0]> = 
   return { received, stream, peer: await server.peer(0) };
 }
 
-test("[SP201] Azure's own SDK recognises with the server of the tests, and sends what the adaptor does", async () => {
+test("[SP201] Azure's own SDK recognises speech with the test server, and the adaptor sends what the SDK sends", async () => {
   const server = await startVendorServer();
   closings.push(() => server.close());
   const config = sdk.SpeechConfig.fromHost(new URL(server.url), KEY);
@@ -90,7 +90,7 @@ test("[SP201] Azure's own SDK recognises with the server of the tests, and sends
   }
 });
 
-test("[SP202] audio after the asking waits for the end of the turn, and begins the next on the same connection", async () => {
+test("[SP202] audio after the request waits for the end of the turn and starts the next on the same connection", async () => {
   const { peer, received, stream } = await listening();
   stream.write(second());
   AZURE.say(peer, "book a", false);
@@ -112,7 +112,7 @@ test("[SP202] audio after the asking waits for the end of the turn, and begins t
   assert.deepEqual(await received.event("final", 1), { kind: "final", text: "For two." });
 });
 
-test("[SP202] a turn the service ends by itself is followed by another; words of old turns are no longer heard", async () => {
+test("[SP202] a turn the service ends itself is followed by another; words of old turns are ignored", async () => {
   const { peer, received, stream } = await listening();
   // Whole messages: nothing of it is left for the next turn.
   stream.write(second().subarray(0, 960 * 16));
@@ -142,7 +142,7 @@ test("[SP202] a turn the service ends by itself is followed by another; words of
     ["One moment.", "", "And now."]);
 });
 
-test("[SP202] a turn that does not end is the end of the recognition", async () => {
+test("[SP202] a turn that does not end ends the stream", async () => {
   const system = createManualSystem();
   const { peer, received, stream } = await listening({ system });
   stream.write(second());
@@ -173,7 +173,7 @@ async function speaking(options: Partial<SynthesisOptions>, texts: string[]) {
   return { server, received, synthesizer };
 }
 
-test("[SP203] Azure speaks sentence by sentence, at the call's rate, what its own SDK would write", async () => {
+test("[SP203] Azure speaks sentence by sentence at the call's rate, in the SSML its SDK would write", async () => {
   const { received, server, synthesizer } = await speaking({}, ["A <b> & \"c\". ", "Zwei. "]);
   await received.event("done");
   assert.equal(synthesizer.name, "Azure");
@@ -196,7 +196,7 @@ test("[SP203] Azure speaks sentence by sentence, at the call's rate, what its ow
   theirs.close();
 });
 
-test("[SP203] a voice that is none of Azure's is the nearest that speaks the language, at the pace asked for", async () => {
+test("[SP203] a voice Azure lacks becomes the nearest that speaks the language, at the requested pace", async () => {
   const { received, server } = await speaking(
     { voice: null, gender: "male", language: "no", speed: 1.1, rate: 8000 }, ["Hei\u0001. "]);
   await received.event("done");

@@ -48,7 +48,7 @@ async function speaking(system: System = createSystem()) {
 const asked = ({ texts }: VendorPeer): Record<string, unknown>[] =>
   texts.map((text) => JSON.parse(text) as Record<string, unknown>);
 
-test("[SP165] Cartesia's own SDK speaks with the server of the tests", async () => {
+test("[SP165] Cartesia's own SDK speaks with the test server", async () => {
   const server = await startVendorServer({
     tls: await selfSignedCertificate(),
     onText: (peer, text) => {
@@ -78,7 +78,7 @@ test("[SP165] Cartesia's own SDK speaks with the server of the tests", async () 
   socket.close();
 });
 
-test("[SP166] sentences are asked for as they come, in the voice, the rate and the language of the call", async () => {
+test("[SP166] sentences are requested as they come, in the call's voice, rate and language", async () => {
   const { peer, received, stream } = await speaking();
   const text = "Good day. How are you? ";
   stream.write("Good day. ");
@@ -109,7 +109,7 @@ test("[SP166] sentences are asked for as they come, in the voice, the rate and t
   assert.deepEqual(told, [150, "Good", 60, "Good day.", 200, "Good day. How", text, "done"]);
 });
 
-test("[SP167] errors, cuts and silence end an utterance with the reason, what is no message does not", async () => {
+test("[SP167] errors, cuts and silence end an utterance with the reason, malformed messages do not", async () => {
   const { peer, received, stream } = await speaking();
   stream.write("Good day. ");
   for (const message of [

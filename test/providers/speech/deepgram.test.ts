@@ -50,7 +50,7 @@ type VendorMessage = { [Kind in "Results" | "Metadata" | "TurnInfo"]: { kind: Ki
 
 const final = (text: string) => ({ kind: "final", text });
 
-test("[SP40] the server of the tests is one Deepgram's own SDK recognises speech with", async () => {
+test("[SP40] Deepgram's own SDK recognises speech with the test server", async () => {
   const server = await startDeepgramServer();
   closings.push(() => server.close());
   const client = new DeepgramClient({ apiKey: KEY, baseUrl: server.url, reconnect: false });
@@ -87,7 +87,7 @@ test("[SP40] the server of the tests is one Deepgram's own SDK recognises speech
   flux.close();
 });
 
-test("[SP41] the handshake says what is heard, in which language, and leaves the turns to the call", async () => {
+test("[SP41] the handshake names rate, language and hints, and leaves endpointing to the call", async () => {
   const { server, transcriber, stream } = await listening({ rate: 8000, hints: ["Parley", " "] });
   const { headers, path, query } = await server.peer(0);
   assert.equal(transcriber.name, "Deepgram (nova-3)");
@@ -103,7 +103,7 @@ test("[SP41] the handshake says what is heard, in which language, and leaves the
   stream.close();
 });
 
-test("[SP127] who may change the language is heard in all of them, and which it was is told", async () => {
+test("[SP127] a caller who may switch languages is recognised in all of them, and the language is reported", async () => {
   const languages = ["en", "de"];
   const { server, stream, received } = await listening({ languages });
   const peer = await server.peer(0);
@@ -116,7 +116,7 @@ test("[SP127] who may change the language is heard in all of them, and which it 
   assert.deepEqual((await flux.server.peer(0)).query.getAll("language_hint"), languages);
 });
 
-test("[SP42] interim results replace one another, final ones close the piece, silence says nothing", async () => {
+test("[SP42] interim results replace one another, final ones close the segment, silence produces nothing", async () => {
   const { server, stream, received } = await listening();
   const peer = await server.peer(0);
   stream.write(second());
@@ -137,7 +137,7 @@ test("[SP42] interim results replace one another, final ones close the piece, si
   ]);
 });
 
-test("[SP43] finalize is answered by the server's final, at once where nothing is open", async () => {
+test("[SP43] finalize is answered by the server's final, or at once if nothing is pending", async () => {
   const { server, stream, received } = await listening();
   stream.finalize();
   assert.deepEqual(received.events, [final("")]);
@@ -157,7 +157,7 @@ test("[SP43] finalize is answered by the server's final, at once where nothing i
   assert.deepEqual(await received.event("final", 3), final(""));
 });
 
-test("[SP44] finalize is answered in time by what there is, and a late answer is not told twice", async () => {
+test("[SP44] finalize is answered in time with what is known; a late answer is not delivered twice", async () => {
   const system = createManualSystem();
   const { server, stream, received } = await listening({ system });
   const peer = await server.peer(0);
@@ -185,7 +185,7 @@ test("[SP44] finalize is answered in time by what there is, and a late answer is
   assert.deepEqual(received.events.slice(2), [{ kind: "partial", text: "for two" }, final("for two")]);
 });
 
-test("[SP44] each of several finalizes is answered, though the server answers none of them", async () => {
+test("[SP44] each of several finalizes is answered, though the server answers none", async () => {
   const system = createManualSystem();
   const { server, stream, received } = await listening({ system });
   const peer = await server.peer(0);
@@ -203,7 +203,7 @@ test("[SP44] each of several finalizes is answered, though the server answers no
   assert.deepEqual(await received.event("final", 5), final("hello"));
 });
 
-test("[SP45] a silent call keeps its connection alive, a call with audio sends nothing besides", async () => {
+test("[SP45] a silent call keeps its recogniser connected with keep-alives; a call with audio sends none", async () => {
   const system = createManualSystem();
   const { server, stream } = await listening({ system });
   const peer = await server.peer(0);
@@ -220,7 +220,7 @@ test("[SP45] a silent call keeps its connection alive, a call with audio sends n
   assert.deepEqual(peer.controls, ["KeepAlive", "KeepAlive"]);
 });
 
-test("[SP46] a connection cut in the middle is opened anew with the audio of what is not final, then not again", async () => {
+test("[SP46] a connection cut in mid-stream is reopened once with the audio that is not final", async () => {
   const system = createManualSystem();
   const { server, stream, received } = await listening({ system });
   const first = await server.peer(0);
@@ -252,7 +252,7 @@ test("[SP46] a connection cut in the middle is opened anew with the audio of wha
   assert.equal(server.peers.length, 2);
 });
 
-test("[SP46] audio written while there is no connection is kept up to a bound, the newest", async () => {
+test("[SP46] while there is no connection the newest audio is kept, up to a bound", async () => {
   const { server, stream, received } = await listening();
   for (let count = 0; count < 60; count += 1) stream.write(second());
   const peer = await server.peer(0);
@@ -261,7 +261,7 @@ test("[SP46] audio written while there is no connection is kept up to a bound, t
   assert.equal(peer.audioBytes, (BACKLOG_MS / 1000) * 32_000);
 });
 
-test("[SP47] a refused handshake fails with the reason and without the key; after close nothing is told", async () => {
+test("[SP47] a refused handshake fails with a reason that omits the key; after close there are no events", async () => {
   const refusing = await startDeepgramServer();
   closings.push(() => refusing.close());
   for (const [status, retryable, text] of [
@@ -298,7 +298,7 @@ test("[SP47] a refused handshake fails with the reason and without the key; afte
   assert.deepEqual(closed.events, []);
 });
 
-test("[SP47] a server that falls silent altogether is given up", async () => {
+test("[SP47] a server that falls completely silent is given up", async () => {
   const system = createManualSystem();
   const { server, stream, received } = await listening({ system });
   const first = await server.peer(0);
@@ -325,7 +325,7 @@ const HOSTILE: (string | Buffer)[] = [
   Buffer.from('{"type":"Results"}'), Buffer.alloc(200_000),
 ];
 
-test("[SP48] what is no transcript is passed over, in text and in binary, and the stream goes on", async () => {
+test("[SP48] messages that are not transcripts, text or binary, are ignored and the stream continues", async () => {
   for (const flux of [false, true]) {
     const { server, stream, received } = await listening({ flux });
     const peer = await server.peer(0);
@@ -343,7 +343,7 @@ test("[SP48] what is no transcript is passed over, in text and in binary, and th
   }
 });
 
-test("[SP48] a message too large ends the connection, not the process", async () => {
+test("[SP48] an oversized message ends the connection, not the process", async () => {
   const { server, received } = await listening();
   (await server.peer(0)).send(`"${"x".repeat(300_000)}"`);
   (await server.peer(1)).send(Buffer.alloc(300_000));
@@ -351,7 +351,7 @@ test("[SP48] a message too large ends the connection, not the process", async ()
   assert.deepEqual(received.kinds(), ["failed"]);
 });
 
-test("[SP49] Flux hears chunks of 80 ms and tells the turns itself", async () => {
+test("[SP49] Flux gets chunks of 80 ms and detects ends of turns", async () => {
   const { server, stream, received, transcriber } = await listening({ flux: true, hints: ["Parley"] });
   const peer = await server.peer(0);
   assert.equal(transcriber.detectsTurns, true);
@@ -385,7 +385,7 @@ test("[SP49] Flux hears chunks of 80 ms and tells the turns itself", async () =>
   ]);
 });
 
-test("[SP49] finalize closes the piece with what Flux understood, and the rest follows once", async () => {
+test("[SP49] finalize closes the segment with what Flux understood, and the rest follows once", async () => {
   const { server, stream, received } = await listening({ flux: true });
   const peer = await server.peer(0);
   stream.finalize();

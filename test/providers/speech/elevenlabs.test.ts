@@ -19,7 +19,7 @@ import { createReceived } from "#support/received.ts";
 
 after(closeServing);
 
-test("[SP60] the vendor's SDK lists the server's voices and takes each of its messages", async () => {
+test("[SP60] ElevenLabs' SDK lists the test server's voices and accepts each message", async () => {
   const { peer, server, received } = await asked("Hello. ");
   const client = new ElevenLabsClient({ apiKey: KEY, baseUrl: server.url });
   const { voices } = await client.voices.getAll();
@@ -39,7 +39,7 @@ test("[SP60] the vendor's SDK lists the server's voices and takes each of its me
   assert.deepEqual(kinds, ["audio", "audio", "final"]);
 });
 
-test("[SP61] the handshake names voice, model and rate; the first message the settings of the voice", async () => {
+test("[SP61] the handshake names voice, model and rate; the first message has the voice settings", async () => {
   const wanted = {
     voice: "a voice/1", rate: 8000, speed: 0.7, stability: 0.2, similarity: 0.9, hasEmotion: true,
   };
@@ -66,7 +66,7 @@ test("[SP61] the handshake names voice, model and rate; the first message the se
   ]);
 });
 
-test("[SP61] a voice of the right gender stands in; only models that take a language are told it", async () => {
+test("[SP61] a voice of the right gender stands in; only models that accept a language get one", async () => {
   const cases: [string, string, "male" | "female", string, string | null][] = [
     ["eleven_flash_v2_5", "de", "female", "EXAVITQu4vr4xnSDxMaL", "de"],
     ["eleven_turbo_v2_5", "tl", "male", "JBFqnCBsd6RMkjVDRZzb", "fil"],
@@ -81,7 +81,7 @@ test("[SP61] a voice of the right gender stands in; only models that take a lang
   }
 });
 
-test("[SP62] audio is told in order as it was sent, samples split between messages as well", async () => {
+test("[SP62] audio arrives in order, even with samples split between messages", async () => {
   const { peer, received } = await asked("One two three. ", {}, { rate: 24_000 });
   const { bytes, alignment } = speechOf("One two three. ", 24_000);
   let at = 0;
@@ -97,7 +97,7 @@ test("[SP62] audio is told in order as it was sent, samples split between messag
   assert(received.events.every((event) => event.kind !== "audio" || event.pcm.length > 0));
 });
 
-test("[SP62] a rate the vendor does not have is made from one it has", async () => {
+test("[SP62] a rate the vendor lacks is resampled from one it has", async () => {
   const { peer, received } = await asked("One two three. ", {}, { rate: 48_000 });
   const { bytes, alignment } = speechOf("One two three. ", 24_000);
   peer.audio(bytes, alignment);
@@ -109,7 +109,7 @@ test("[SP62] a rate the vendor does not have is made from one it has", async () 
   assert.deepEqual(spokenAt(received, "One two three. ").at(-1)?.[1], "One two three. ");
 });
 
-test("[SP63] what is spoken is told by the word: a sentence timed whole, one by the message", async () => {
+test("[SP63] spoken marks come per word: one sentence timed whole, one message by message", async () => {
   const { server, stream, received } = await opened();
   const text = "Book a table. For two ? ";
   stream.write("Book a table. ");
@@ -138,7 +138,7 @@ test("[SP63] what is spoken is told by the word: a sentence timed whole, one by 
   ]);
 });
 
-test("[SP63] a sentence is told as spoken though no other follows, and its times are a bit too long", async () => {
+test("[SP63] the last sentence is marked as spoken though its timings run a bit too long", async () => {
   const { server, stream, received } = await opened();
   stream.write("One two. ");
   const peer = await server.peer(0);
@@ -150,7 +150,7 @@ test("[SP63] a sentence is told as spoken though no other follows, and its times
   assert.deepEqual(spokenAt(received, "One two. "), [[200, "One "], [370, "One two. "]]);
 });
 
-test("[SP63] times of another text, of none, or that never come tell only the end", async () => {
+test("[SP63] timings of another text, invalid or missing timings mark only the end", async () => {
   const text = "Take two. ";
   const { bytes, alignment } = speechOf(text, 16_000);
   const other = speechOf("Take too. ", 16_000).alignment;
@@ -182,7 +182,7 @@ test("[SP63] times of another text, of none, or that never come tell only the en
   }
 });
 
-test("[SP64] done comes once, after the last audio and the last words, and not before the end", async () => {
+test("[SP64] done comes once, after the last audio and words and not before end", async () => {
   const { server, stream, received } = await opened();
   stream.write("Yes. ");
   const peer = await askedPeer(server);
@@ -217,7 +217,7 @@ test("[SP64] an utterance without text is done at once", async () => {
   assert.deepEqual(server.peers.flatMap(({ messages }) => messages), []);
 });
 
-test("[SP65] cancelling closes context and connection, and nothing is told afterwards", async () => {
+test("[SP65] cancel closes context and connection, and no events follow", async () => {
   const { server, stream, received } = await opened();
   stream.write("A long story. ");
   const peer = await server.peer(0);
@@ -237,7 +237,7 @@ test("[SP65] cancelling closes context and connection, and nothing is told after
   assert.equal(received.events.length, before);
 });
 
-test("[SP65] an utterance cancelled by the one who hears its first audio says no more", async () => {
+test("[SP65] an utterance cancelled in the handler of its first audio sends no more events", async () => {
   const { server, synthesizer } = await serving();
   const received = createReceived<SynthesisEvent>();
   const stream = synthesizer.open(VOICE, (event) => {
@@ -252,7 +252,7 @@ test("[SP65] an utterance cancelled by the one who hears its first audio says no
   assert.deepEqual(received.kinds(), ["audio"]);
 });
 
-test("[SP66] the next utterance in the same voice finds a connection open, another voice does not", async () => {
+test("[SP66] the next utterance in the same voice finds an open connection, another voice does not", async () => {
   const { server, synthesizer } = await serving();
   await speakWhole(server, synthesizer, 0);
   const kept = await server.peer(1);
@@ -265,7 +265,7 @@ test("[SP66] the next utterance in the same voice finds a connection open, anoth
   assert.equal(server.peers.length, 4);
 });
 
-test("[SP66] a connection kept is let go in time, and one that died is replaced without a word", async () => {
+test("[SP66] a kept connection is closed in time, and a dead one is replaced silently", async () => {
   const system = createManualSystem();
   const limits = { handshakeMs: 2 * SPARE_MS, silenceMs: 2 * SPARE_MS };
   const { server, synthesizer } = await serving({ system, limits });
@@ -288,7 +288,7 @@ test("[SP66] a connection kept is let go in time, and one that died is replaced 
   assert.equal(server.peers.length, 4);
 });
 
-test("[SP66] only so many connections are kept", async () => {
+test("[SP66] only a few connections are kept", async () => {
   const { server, synthesizer } = await serving();
   for (let number = 0; number <= SPARES_MAX; number += 1) {
     await speakWhole(server, synthesizer, 2 * number, `voice-${number}`);
@@ -299,7 +299,7 @@ test("[SP66] only so many connections are kept", async () => {
   assert.match((await server.peer(2 * SPARES_MAX + 1)).path, /voice-0/);
 });
 
-test("[SP67] a refused connection fails once, with a reason and without the key", async () => {
+test("[SP67] a refused connection fails once, with a reason that omits the key", async () => {
   const cases: [number, string, boolean][] = [
     [401, "ElevenLabs refuses the key (401)", false],
     [404, "ElevenLabs refused the connection (404)", false],
@@ -322,7 +322,7 @@ test("[SP67] a refused connection fails once, with a reason and without the key"
   assert.equal((await received.event("failed")).error.message, "ElevenLabs refuses the key (401)");
 });
 
-test("[SP67] what the vendor says went wrong is told once, retryable where it passes", async () => {
+test("[SP67] the vendor's error is reported once, retryable if temporary", async () => {
   const cases: [object, string, boolean][] = [
     [
       { message: `No voice for ${KEY}.`, error: "voice_not_found", code: 1008 },
@@ -354,7 +354,7 @@ test("[SP67] what the vendor says went wrong is told once, retryable where it pa
   }
 });
 
-test("[SP67] a connection closed or cut fails the utterance, to be asked again only before its audio", async () => {
+test("[SP67] a closed or cut connection fails the utterance, retryable only before its audio", async () => {
   const { bytes } = speechOf("Hello. ", 16_000);
   const cases: [number | null, boolean, RegExp, boolean][] = [
     [1008, false, /^ElevenLabs closed the connection \(1008: .*\*\*\*\)$/, false],
@@ -409,7 +409,7 @@ test("[SP67] silence of the vendor fails the utterance: before its audio, before
   }
 });
 
-test("[SP68] a thousand messages that are none are passed over, and the utterance goes on", async () => {
+test("[SP68] a thousand malformed messages are ignored, and the utterance continues", async () => {
   const { peer, received } = await asked("Hello you. ");
   const { bytes, alignment } = speechOf("Hello you. ", 16_000);
   peer.audio(bytes.subarray(0, 1001), alignment);
@@ -422,7 +422,7 @@ test("[SP68] a thousand messages that are none are passed over, and the utteranc
   assert.deepEqual(spokenAt(received, "Hello you. ").map(([, words]) => words), ["Hello ", "Hello you. "]);
 });
 
-test("[SP68] a message too large, and audio without end, fail the utterance and nothing else", async () => {
+test("[SP68] an oversized message and endless audio fail only the utterance", async () => {
   const { server, stream, received } = await opened();
   stream.write("Hello. ");
   (await server.peer(0)).send(`"${"x".repeat(MESSAGE_BYTES_MAX)}"`);
@@ -441,7 +441,7 @@ test("[SP68] a message too large, and audio without end, fail the utterance and 
   assert.equal(audioOf(endless.received).length, (8000 * 2 * UTTERANCE_MS_MAX) / 1000);
 });
 
-test("[SP69] an address or a key that cannot be used is refused before any call", () => {
+test("[SP69] an unusable address or key is refused before any call", () => {
   const create = (args: Partial<ElevenLabsOptions>) => () =>
     createFor("https://api.elevenlabs.io", args);
   assert.doesNotThrow(create({}));

@@ -54,7 +54,7 @@ const pcmOf = (events: SynthesisEvent[]): Int16Array => Int16Array.from(
 const charsOf = (events: SynthesisEvent[]): number[] =>
   events.flatMap((event) => (event.kind === "spoken" ? [event.chars] : []));
 
-test("[SP1] the embedded voice speaks at every rate alike and begins at once", async () => {
+test("[SP1] the embedded voice sounds the same at every rate and starts at once", async () => {
   const seconds: number[] = [];
   for (const rate of [8000, 16_000, 24_000]) {
     const pcm = pcmOf(await speak(voices.flite, [LINE], { rate }));
@@ -68,7 +68,7 @@ test("[SP1] the embedded voice speaks at every rate alike and begins at once", a
   assert.ok(seconds[0]! > 2 && seconds[0]! < 5, `${seconds}`);
 });
 
-test("[SP2] what has been spoken is told after the audio of every text, to the end of all, and done once, last", async () => {
+test("[SP2] spoken marks follow the audio of each text, reach the end of all, and done comes once, last", async () => {
   const texts = ["One. ", "", "Two, three. ", "...", "Four."];
   const events = await speak(voices.flite, texts);
   assert.deepEqual(charsOf(events), [5, 5, 17, 20, 25]);
@@ -90,7 +90,7 @@ test("[SP2] what has been spoken is told after the audio of every text, to the e
   assert.deepEqual((await speak(voices.flite, [])).map(({ kind }) => kind), ["done"]);
 });
 
-test("[SP3] a cancelled utterance tells nothing more, at whatever point; the others go on", async () => {
+test("[SP3] a cancelled utterance sends no more events, at whatever point; the others continue", async () => {
   const [begun, queued, other] = [open(voices.flite), open(voices.flite), open(voices.flite)];
   begun.stream.write("One.");
   begun.stream.write(LINE);
@@ -115,7 +115,7 @@ const ENGINES: [Synthesizer, string | false][] = [
 ];
 
 for (const [engine, skip] of ENGINES) {
-  test(`[SP4] ${engine.name} speaks as slowly and as fast as wanted`, { skip }, async () => {
+  test(`[SP4] ${engine.name} follows the speed setting`, { skip }, async () => {
     const lengths: number[] = [];
     for (const speed of [0.7, 1, 1.2]) {
       lengths.push(pcmOf(await speak(engine, [LINE], { speed })).length);
@@ -140,7 +140,7 @@ test("[OP293] the embedded voice speaks where there is no folder for temporary f
   }
 });
 
-test("[SP4] the voices of Flite are different ones, of either gender; one it does not have is its default", async () => {
+test("[SP4] Flite has different voices of both genders; an unknown one becomes its default", async () => {
   const sounds = new Map<string, Int16Array>();
   const spoken = async (voice: string | null, gender: "male" | "female"): Promise<Int16Array> =>
     pcmOf(await speak(voices.flite, ["Hello."], { voice, gender }));
@@ -153,7 +153,7 @@ test("[SP4] the voices of Flite are different ones, of either gender; one it doe
   assert.deepEqual(await spoken("a vendor's", "male"), sounds.get("rms"));
 });
 
-test("[SP5] eSpeak NG speaks other languages and says word by word how far it is", { skip: espeakMissing() ?? false }, async () => {
+test("[SP5] eSpeak NG speaks other languages and marks every word", { skip: espeakMissing() ?? false }, async () => {
   const texts: [string, string, string[]][] = [
     ["de", "Guten Tag, was darf es Schönes sein? ", ["Tag", "was", "darf", "Schönes", "sein"]],
     ["fr", "Bonjour, où est la gare? ", ["où", "est", "la", "gare"]],
@@ -180,7 +180,7 @@ test("[SP5] eSpeak NG speaks other languages and says word by word how far it is
   }
 });
 
-test("[SP5] a language eSpeak NG does not have fails the utterance once, and no other", { skip: espeakMissing() ?? false }, async () => {
+test("[SP5] a language eSpeak NG lacks fails its utterance once, and no other", { skip: espeakMissing() ?? false }, async () => {
   const { received, stream } = open(voices.espeakNg, { language: "xx" });
   stream.write("Hello. ");
   stream.write("Hello.");
@@ -235,7 +235,7 @@ for (const [rate, bound] of [[16_000, 0.14], [8000, 0.18]] as const) {
   });
 }
 
-test("[SP6] of seven who talk at once the seventh is refused, until one of the six has gone", async () => {
+test("[SP6] of seven simultaneous speakers the seventh is refused until one of the six has gone", async () => {
   const rate = 16_000;
   const listen = () => {
     const received = createReceived<TranscriptEvent>();
@@ -269,7 +269,7 @@ test("[SP6] of seven who talk at once the seventh is refused, until one of the s
   for (const { stream } of [...six, eighth]) stream.close();
 });
 
-test("[SP9] when the thread of the voices ends, what is open fails once and the next works", async () => {
+test("[SP9] when the thread of the voices ends, open streams fail once and the next one works", async () => {
   const [begun, waiting] = [open(voices.flite), open(voices.flite)];
   // More than can be spoken before the thread has ended.
   for (let count = 0; count < 100; count += 1) begun.stream.write(LINE);
@@ -286,7 +286,7 @@ test("[SP9] when the thread of the voices ends, what is open fails once and the 
   assert.deepEqual(waiting.received.kinds(), ["failed"]);
 });
 
-test("[SP9] when the thread of the recogniser ends, what is open fails once and the next works", async () => {
+test("[SP9] when the thread of the recogniser ends, open streams fail once and the next one works", async () => {
   const listen = () => {
     const received = createReceived<TranscriptEvent>();
     return { received, stream: recogniser.open({ rate: 16_000, ...ENGLISH }, received.receive) };

@@ -107,7 +107,7 @@ const finals = ({ events }: Received<TranscriptEvent>): string =>
 
 const SENTENCE = "I would like to book a table for seven tomorrow evening please";
 
-test("[SP150] a vendor cut off in the middle of any word loses none and doubles none: the next hears it", async () => {
+test("[SP150] a vendor cut off in mid-word loses and doubles no word: the next one hears it", async () => {
   const pcm = loopbackAudio(SENTENCE, RATE);
   const frames = Array.from({ length: pcm.length / FRAME }, (_, at) =>
     pcm.subarray(at * FRAME, (at + 1) * FRAME));
@@ -140,7 +140,7 @@ test("[SP150] a vendor cut off in the middle of any word loses none and doubles 
 });
 
 for (const vendor of HEARING_VENDORS) {
-  test(`[SP150] ${vendor.name} cut off in the middle of a word is followed by the next, which hears all of it`, async () => {
+  test(`[SP150] ${vendor.name} cut off in mid-word is followed by the next, which hears all of it`, async () => {
     const first = await startVendorServer(vendor.script);
     closings.push(() => first.close());
     const [next] = await vendors(1);
@@ -170,7 +170,7 @@ for (const vendor of HEARING_VENDORS) {
   });
 }
 
-test("[SP151] the same vendor is asked once more where it had worked, and hears what is not final", async () => {
+test("[SP151] the same vendor is retried once if it had worked, and rehears what is not final", async () => {
   const [only] = await vendors(1);
   const { stream, received } = listening(heardBy([only!]));
   const peer = await only!.peer(0);
@@ -190,7 +190,7 @@ test("[SP151] the same vendor is asked once more where it had worked, and hears 
   assert.equal(only!.peers.length, 2);
 });
 
-test("[SP152] a final text asked for when the vendor dies is given by the next", async () => {
+test("[SP152] a final text requested from a vendor that dies is delivered by the next one", async () => {
   const [first, next] = await vendors(2);
   const { stream, received } = listening(heardBy([first!, next!]));
   const peer = await first!.peer(0);
@@ -204,7 +204,7 @@ test("[SP152] a final text asked for when the vendor dies is given by the next",
   assert.deepEqual(await received.event("final"), { kind: "final", text: "yes please" });
 });
 
-test("[SP152] a recogniser that takes whole recordings gets all that was said, and nothing of silence", async () => {
+test("[SP152] a recogniser of whole recordings gets all speech and no silence", async () => {
   const [first] = await vendors(1);
   const openAi = await startOpenAiAudioServer();
   closings.push(() => openAi.close());
@@ -236,7 +236,7 @@ test("[SP152] a recogniser that takes whole recordings gets all that was said, a
   assert.equal(openAi.transcriptions.length, 1);
 });
 
-test("[SP153] who failed rests: the next calls begin with another, and come back to it later", async () => {
+test("[SP153] a failed engine rests: the next calls start with another, later ones return to it", async () => {
   const [first, next] = await vendors(2);
   const system = createManualSystem();
   const transcriber = heardBy([first!, next!], system);
@@ -253,7 +253,7 @@ test("[SP153] who failed rests: the next calls begin with another, and come back
   assert.equal(next!.peers.length, 2);
 });
 
-test("[SP153] where all have failed the stream does, with the last one's words", async () => {
+test("[SP153] if all engines fail the stream fails, with the last one's reason", async () => {
   const [first, next] = await vendors(2);
   first!.refuse(503);
   next!.refuse(401);
@@ -263,7 +263,7 @@ test("[SP153] where all have failed the stream does, with the last one's words",
   assert.deepEqual(received.kinds(), ["replaced", "failed"]);
 });
 
-test("[SP154] the newest audio is kept, up to a bound, whatever the chunks", () => {
+test("[SP154] the newest audio is kept, bounded, whatever the chunk sizes", () => {
   const chunks = fc.array(fc.record({
     samples: fc.integer({ min: 0, max: 20_000 }), max: fc.constantFrom(8000, 12_345, 40_000),
     drop: fc.integer({ min: 0, max: 60_000 }),
@@ -316,7 +316,7 @@ async function speaking() {
   return { eleven, openAi, open };
 }
 
-test("[SP155] a voice cut off in the middle of a word is followed by another from that word on", async () => {
+test("[SP155] if a voice is cut off in mid-word another continues from that word", async () => {
   const { eleven, open, openAi } = await speaking();
   const { received, stream } = open();
   const text = "Your table is booked. ";
@@ -341,7 +341,7 @@ test("[SP155] a voice cut off in the middle of a word is followed by another fro
   assert.ok(!received.kinds().includes("failed"));
 });
 
-test("[SP155] a voice that was never there is another's from the first word, and is left alone for a while", async () => {
+test("[SP155] if a voice is unreachable another speaks from the first word, and the first rests for a while", async () => {
   const { eleven, open, openAi } = await speaking();
   eleven.refuse(401);
   for (let round = 1; round <= 2; round += 1) {
@@ -361,7 +361,7 @@ for (const [name, create, spoken] of [
   ["Azure", createAzureVoice, Buffer.alloc(640, 7)],
   ["Google", createGoogleVoice, JSON.stringify({ audioContent: Buffer.alloc(640, 7).toString("base64") })],
 ] as const) {
-  test(`[SP155] ${name} that fails at a sentence is followed by another voice from that sentence on`, async () => {
+  test(`[SP155] if ${name} fails at a sentence another voice continues from that sentence`, async () => {
     let posts = 0;
     const vendor = await startVendorServer({
       onPost: ({ response }) => {

@@ -85,7 +85,7 @@ const talked = (url: string, received: Received<{ kind: "message"; message: Live
     callbacks: { onmessage: (message) => received.receive({ kind: "message", message }) },
   });
 
-test("[SP192] the server of the tests is one Google's own SDK talks with, and its frames are the adaptor's", async () => {
+test("[SP192] Google's own SDK talks with the test server, and the adaptor sends the SDK's frames", async () => {
   const call = { id: "c1", name: "lookup", args: { of: "it" } };
   const reply: Answer = (text, outputs) => (text === "" && outputs.length > 0
     ? { text: `Found ${JSON.stringify(outputs[0])}` }
@@ -135,7 +135,7 @@ test("[SP192] the server of the tests is one Google's own SDK talks with, and it
   assert.equal(ours.peer.vendor.query.get("key"), theirs.vendor.query.get("key"));
 });
 
-test("[SP193] a turn is told in order: heard, answered in sound and words, at the call's rate", async () => {
+test("[SP193] a turn is reported in order: heard, answered in audio and text, at the call's rate", async () => {
   for (const rate of [8000, 16_000]) {
     const { peer, received, speak, vendor } = await session({ rate });
     assert.equal(vendor.name, `Gemini Live (${MODEL})`);
@@ -157,7 +157,7 @@ test("[SP193] a turn is told in order: heard, answered in sound and words, at th
   }
 });
 
-test("[SP193] a session that does not speak tells words only; a voice is the nearest there is", async () => {
+test("[SP193] a session without a voice reports only text; an unknown voice becomes the nearest", async () => {
   const { peer, received, speak } = await session({
     speaks: false, voice: null, gender: "female", threshold: 0.7, silenceMs: 0.4, functions: [],
     model: "models/another",
@@ -176,7 +176,7 @@ test("[SP193] a session that does not speak tells words only; a voice is the nea
   });
 });
 
-test("[SP194] speech over a reply ends it: nothing more of it is told, and what was said is answered", async () => {
+test("[SP194] speech over a reply ends it: no more of it is reported, and the speech is answered", async () => {
   const middle = Promise.withResolvers<void>();
   let replies = 0;
   const { received, speak } = await session({}, () => {
@@ -198,7 +198,7 @@ test("[SP194] speech over a reply ends it: nothing more of it is told, and what 
   assert.equal(textOf(received), "one twoSorry.");
 });
 
-test("[SP194] a reply that the call cuts off tells nothing more; who is silent after a noise is heard again", async () => {
+test("[SP194] a reply the call interrupts reports no more; noise without words times out", async () => {
   const middle = Promise.withResolvers<void>();
   const { live, received, speak } = await session({}, () =>
     ({ text: "one two three four", hold: middle.promise }));
@@ -230,7 +230,7 @@ test("[SP194] a reply that the call cuts off tells nothing more; who is silent a
     { kind: "user_text", text: "yes", isFinal: true });
 });
 
-test("[SP195] functions called at once are answered at once, when all are; the cancelled are not", async () => {
+test("[SP195] parallel tool calls are answered together once all results are there; cancelled ones are not", async () => {
   const calls = ["a", "b", "c"].map((id) => ({ id, name: "lookup", args: { of: id } }));
   const { live, peer, received, speak } = await session({}, (_, outputs) =>
     (outputs.length === 0 ? { text: "", calls } : { text: JSON.stringify(outputs) }));
@@ -260,7 +260,7 @@ test("[SP195] functions called at once are answered at once, when all are; the c
   assert.equal(textOf(received).includes('[{"x":1},{"output":"y"}]'), true);
 });
 
-test("[SP196] what is to be said waits for the reply under way, and cuts one that was cut off", async () => {
+test("[SP196] words to be said wait for the current reply, and interrupt one that was cut off", async () => {
   const middle = Promise.withResolvers<void>();
   const { live, peer, received, speak } = await session({}, (text) => ({
     text: text.split("\n\n")[1] ?? `You: ${text}`, hold: middle.promise,
@@ -277,7 +277,7 @@ test("[SP196] what is to be said waits for the reply under way, and cuts one tha
   assert.match(textOf(received), /^Welcome.*\[Keypad input: 1\]/);
 });
 
-test("[SP197] a session told to go, or given other instructions, goes on elsewhere when nobody speaks", async () => {
+test("[SP197] a session told to go, or given new instructions, continues over another connection when nobody speaks", async () => {
   const { live, peer, received, server, speak } = await session();
   await received.event("ready");
   speak();
@@ -308,7 +308,7 @@ test("[SP197] a session told to go, or given other instructions, goes on elsewhe
   assert.ok(!received.kinds().includes("failed"));
 });
 
-test("[SP197] a connection that breaks off is followed by another, and what was asked is asked again", async () => {
+test("[SP197] a cut connection is followed by another, and open requests are repeated", async () => {
   const never = new Promise<void>(() => undefined);
   let isBroken = false;
   const { live, peer, received, server, speak } = await session({}, (text) => ({
@@ -333,7 +333,7 @@ test("[SP197] a connection that breaks off is followed by another, and what was 
   assert.equal(error.message, "Gemini refused the connection (503)");
 });
 
-test("[SP198] refused keys, settings and lost connections fail once, with a reason and no key", async () => {
+test("[SP198] refused keys, settings and lost connections fail once, with a reason that omits the key", async () => {
   const refused = await session();
   await refused.received.event("ready");
   refused.peer.vendor.end(1008, `API key not valid: ${KEY}`);
@@ -360,7 +360,7 @@ test("[SP198] refused keys, settings and lost connections fail once, with a reas
     "Gemini did not take the settings of the call within 10000 ms");
 });
 
-test("[SP198] what is no message is passed over, after close nothing is told", async () => {
+test("[SP198] malformed messages are ignored, and after close there are no events", async () => {
   const { live, peer, received, speak } = await session();
   await received.event("ready");
   for (const message of [
@@ -387,7 +387,7 @@ test("[SP198] what is no message is passed over, after close nothing is told", a
   assert.equal(received.events.length, count);
 });
 
-test("[SP198] a flood of calls ends no process, and each is answered", async () => {
+test("[SP198] a flood of tool calls ends no process, and each call is answered", async () => {
   const { peer, received } = await session();
   await received.event("ready");
   const functionCalls = Array.from({ length: 100 }, (_, at) => ({ id: `c${at}`, name: "lookup" }));

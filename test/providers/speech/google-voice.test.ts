@@ -59,7 +59,7 @@ async function speaking(options: Partial<SynthesisOptions> = {}, onPost = answer
   return { server, received };
 }
 
-test("[SP204] Google speaks sentence by sentence at the call's rate and pace, in the language's voice or the assistant's", async () => {
+test("[SP204] Google speaks sentence by sentence at the call's rate and pace, in the language's or the assistant's voice", async () => {
   const { received, server } = await speaking();
   await received.event("done");
   assert.deepEqual(received.events.filter(({ kind }) => kind !== "done"), [
@@ -77,7 +77,7 @@ test("[SP204] Google speaks sentence by sentence at the call's rate and pace, in
     { languageCode: "en-GB", name: "en-GB-Chirp3-HD-Kore" });
 });
 
-test("[SP204] a refusal of Google's ends the utterance with the reason and without the key, and so does what is no speech", async () => {
+test("[SP204] a refusal by Google, and a reply that is not audio, end the utterance with a reason that omits the key", async () => {
   const refused = await speaking({ language: "no-such" });
   const { error } = await refused.received.event("failed");
   assert.equal(error.message, "Google answered 400: Bad ***");

@@ -45,7 +45,7 @@ const tones = (
     Array.from({ length: seconds * rate }, (_, at) =>
       Math.round(32_767 * 10 ** (decibels / 20) * Math.sin((2 * Math.PI * hertz * at) / rate)))));
 
-test("[SP172] loudness is measured as EBU R 128 does, at any rate", () => {
+test("[SP172] loudness is measured like EBU R 128, at any rate", () => {
   // The signals of Tech 3341 are on two channels, which is 3.01 LU more than on one.
   const onOne = (lufs: number): number => lufs - 3.01;
   const cases: [[number, number][], number][] = [
@@ -73,7 +73,7 @@ test("[SP172] loudness is measured as EBU R 128 does, at any rate", () => {
 const RATES = [8000, 16_000];
 const IS_PROOF = process.env.PROOF === "long";
 
-test("[SP173] every embedded voice is at -23 LUFS, give or take 1, from its first sentence on, and none clips", async () => {
+test("[SP173] every embedded voice is at -23 LUFS ±1 from its first sentence on, and none clips", async () => {
   const level = createLevel();
   const flite = levelled("flite", voices.flite, level);
   const espeak = levelled("espeak-ng", voices.espeakNg, level);
@@ -93,7 +93,7 @@ test("[SP173] every embedded voice is at -23 LUFS, give or take 1, from its firs
   }
 });
 
-test("[SP174] a voice that comes in small pieces is known after its first utterance; its pieces are one sound", async () => {
+test("[SP174] the level of a voice that streams small pieces is known after its first utterance; its pieces form one sound", async () => {
   const rate = 16_000;
   const spoken = await speak(voices.flite, { rate });
   for (const factor of [0.12, 1, 1.8]) {

@@ -66,7 +66,7 @@ const pcmOf = (samples: number[]): Buffer => Buffer.from(Int16Array.from(samples
 const heardIn = (events: SynthesisEvent[]): number[] =>
   events.flatMap((event) => (event.kind === "audio" ? [...event.pcm] : []));
 
-test("[SP70] the server of the tests is one OpenAI's own SDK speaks and recognises with", async () => {
+test("[SP70] OpenAI's own SDK speaks and recognises with the test server", async () => {
   const server = await started();
   const client = new OpenAI({ apiKey: KEY, baseURL: server.url, maxRetries: 0 });
   const speech = await client.audio.speech.create({
@@ -85,7 +85,7 @@ test("[SP70] the server of the tests is one OpenAI's own SDK speaks and recognis
   await assert.rejects(refused, /Incorrect API key provided/);
 });
 
-test("[SP71] pieces are asked for two at a time and told in order, each with its mark", async () => {
+test("[SP71] pieces are requested two at a time and delivered in order, each with its mark", async () => {
   const { server, stream, received } = await speaking();
   server.onSpeech = () => undefined;
   const texts = ["One. ", "Two. ", "Three. "];
@@ -117,7 +117,7 @@ test("[SP71] pieces are asked for two at a time and told in order, each with its
   assert.equal(received.events.at(-1)?.kind, "done");
 });
 
-test("[SP72] a voice of the server's own stands before the assistant's; other rates are resampled", async () => {
+test("[SP72] the operator's voice setting overrides the assistant's voice; other rates are resampled", async () => {
   const { server, stream, received } = await speaking({ rate: 8000, voice: "af_heart" });
   server.onSpeech = ({ response }) => void response.end(Buffer.alloc(48_000));
   stream.write("One. ");
@@ -127,7 +127,7 @@ test("[SP72] a voice of the server's own stands before the assistant's; other ra
   assert.ok(Math.abs(heardIn(received.events).length - 8000) < 40);
 });
 
-test("[SP128] a voice with emotion is asked for it where the engine can, another is not", async () => {
+test("[SP128] emotion is requested only for voices that have it", async () => {
   for (const hasEmotion of [true, false]) {
     const { server, stream, received } = await speaking({ hasEmotion });
     server.onSpeech = ({ response }) => void response.end(Buffer.alloc(480));
@@ -138,7 +138,7 @@ test("[SP128] a voice with emotion is asked for it where the engine can, another
   }
 });
 
-test("[SP73] a refusal is told once and without the key; a broken connection is tried again", async () => {
+test("[SP73] a refusal is reported once, without the key; a broken connection is retried", async () => {
   const refused = await speaking();
   refused.server.onSpeech = ({ response }) =>
     void response.writeHead(401).end(JSON.stringify({ error: `no such key ${KEY}` }));
@@ -182,7 +182,7 @@ test("[SP73] a refusal is told once and without the key; a broken connection is 
   await endless.received.event("failed");
 });
 
-test("[SP74] cancel drops the request; nothing is told afterwards", async () => {
+test("[SP74] cancel drops the request, and no events follow", async () => {
   const { server, stream, received } = await speaking();
   server.onSpeech = ({ response }) => void response.write(pcmOf([1]));
   stream.write("One. ");
@@ -197,7 +197,7 @@ test("[SP74] cancel drops the request; nothing is told afterwards", async () => 
   assert.equal(server.speeches.length, 1);
 });
 
-test("[SP75] what was said is sent at the pause, with what came just before it; silence is not", async () => {
+test("[SP75] speech is sent at the pause with the audio just before it; silence is not sent", async () => {
   const { server, stream, received, hear } = await hearing(["Parley", "Vapi"]);
   hear(QUIET, 60_000);
   stream.finalize();
@@ -216,7 +216,7 @@ test("[SP75] what was said is sent at the pause, with what came just before it; 
   assert.ok(request.seconds >= 1.1 && request.seconds <= 1.25, String(request.seconds));
 });
 
-test("[SP76] while somebody goes on talking, partials come at doubling times; a pause ends the piece", async () => {
+test("[SP76] during long speech partials come at doubling intervals; a pause ends the segment", async () => {
   const { server, stream, received, hear } = await hearing();
   hear(LOUD, 1500);
   assert.equal((await received.event("partial")).text, "hello there");
@@ -241,7 +241,7 @@ test("[SP76] while somebody goes on talking, partials come at doubling times; a 
   assert.equal(server.transcriptions.length, 4);
 });
 
-test("[SP77] final texts come in the order they were asked for", async () => {
+test("[SP77] final texts come in the order of their requests", async () => {
   const { server, stream, received, hear } = await hearing();
   const held: (() => void)[] = [];
   server.onTranscription = (_, response) => {
@@ -260,7 +260,7 @@ test("[SP77] final texts come in the order they were asked for", async () => {
   assert.deepEqual(received.events.map((event) => (event.kind === "final" ? event.text : "")), ["one", "two"]);
 });
 
-test("[SP78] one lost piece is an empty text; a refused key or three lost pieces end the stream", async () => {
+test("[SP78] a lost segment becomes an empty text; a refused key or three lost segments end the stream", async () => {
   const { server, stream, received, hear } = await hearing();
   server.onTranscription = (_, response) => void response.writeHead(503).end();
   for (const number of [0, 1]) {
@@ -289,7 +289,7 @@ test("[SP78] one lost piece is an empty text; a refused key or three lost pieces
   }
 });
 
-test("[SP79] minutes without a pause are recognised in parts; closing drops what is on its way", async () => {
+test("[SP79] minutes without a pause are recognised in parts; closing drops pending requests", async () => {
   const { server, stream, received, hear } = await hearing();
   hear(LOUD, 61_000);
   await received.event("final", 1);

@@ -53,7 +53,7 @@ const kindsOf = ({ events }: { events: SynthesisEvent[] }): string =>
   events.map(({ kind }) => kind).join(" ");
 const WHOLE = "audio spoken audio spoken done";
 
-test("[SP170] a fixed phrase is spoken once: whoever asks meanwhile hears it as it comes, whoever asks later at once", () => {
+test("[SP170] a fixed phrase is synthesised once: concurrent requests share the stream, later ones get it at once", () => {
   const { engine, opened, finish } = countingEngine();
   const { keep } = createPhrases({ system: createManualSystem() });
   const kept = keep("a", engine);
@@ -67,7 +67,7 @@ test("[SP170] a fixed phrase is spoken once: whoever asks meanwhile hears it as 
   assert.deepEqual(third.events, second.events);
 });
 
-test("[SP170] another voice, language, pace, rate, text or engine is another phrase; what is not fixed is spoken anew", () => {
+test("[SP170] another voice, language, pace, rate, text or engine is another phrase; other text is never cached", () => {
   const { engine, opened, finish } = countingEngine();
   const phrases = createPhrases({ system: createManualSystem() });
   const kept = phrases.keep("a", engine);
@@ -83,7 +83,7 @@ test("[SP170] another voice, language, pace, rate, text or engine is another phr
   assert.equal(opened.length, 1 + others.length + 2);
 });
 
-test("[SP171] what failed is not kept; what is kept is bounded by bytes and by age", () => {
+test("[SP171] failed phrases are not cached; the cache is bounded by bytes and age", () => {
   const system = createManualSystem();
   const { engine, opened, finish } = countingEngine();
   const kept = createPhrases({ system, bytesMax: 3 * SECOND * 2 }).keep("a", engine);
@@ -108,7 +108,7 @@ test("[SP171] what failed is not kept; what is kept is bounded by bytes and by a
   assert.equal(opened.length, 7);
 });
 
-test("[SP170] a greeting of the embedded voice is there within the call that asks for it, the second time", async () => {
+test("[SP170] the second time, the embedded voice's greeting is there at once", async () => {
   const { flite, close } = createEmbeddedVoices(createLogger("silent"));
   const kept = createPhrases({ system: createSystem() }).keep("flite", flite);
   const awake = setInterval(() => undefined, 1000);

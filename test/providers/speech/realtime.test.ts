@@ -70,7 +70,7 @@ function gate() {
   return { hold, open: () => open() };
 }
 
-test("[SP50] the server of the tests is one the openai package talks with, over TLS", async () => {
+test("[SP50] the openai package talks with the test server over TLS", async () => {
   const tls = await selfSignedCertificate();
   const server = await startRealtimeServer({
     tls,
@@ -113,7 +113,7 @@ test("[SP50] the server of the tests is one the openai package talks with, over 
   socket.close();
 });
 
-test("[SP51] the settings of the call are sent in the names the server uses, then it is ready", async () => {
+test("[SP51] the call's settings are sent in the names the server uses; then the session is ready", async () => {
   const { peer, received, vendor } = await session({}, { threshold: 7, silenceMs: 0.4 });
   await received.event("ready");
   assert.equal(vendor.name, "OpenAI Realtime (gpt-realtime)");
@@ -144,7 +144,7 @@ test("[SP51] the settings of the call are sent in the names the server uses, the
   });
 });
 
-test("[SP52] a turn is told in order in either names: heard, answered in sound and words", async () => {
+test("[SP52] a turn is reported in order in both sets of names: heard, answered in audio and text", async () => {
   for (const names of ["released", "beta"] as const) {
     for (const rate of [8000, 24_000]) {
       const { speak, received } = await session({ names }, { rate });
@@ -167,7 +167,7 @@ test("[SP52] a turn is told in order in either names: heard, answered in sound a
   }
 });
 
-test("[SP53] an interruption cancels the reply and truncates it at what was played, nothing more is told", async () => {
+test("[SP53] an interruption cancels the reply and truncates it at what was played; no more of it is reported", async () => {
   const middle = gate();
   const { live, peer, speak, received } = await session({
     reply: () => ({ text: "one two three four", pcm: tone(400), hold: middle.hold }),
@@ -197,7 +197,7 @@ test("[SP53] an interruption cancels the reply and truncates it at what was play
   assert.equal(peer.received("response.cancel").length, 1);
 });
 
-test("[SP54] a function is told once, and the model goes on when all of a reply's are answered", async () => {
+test("[SP54] a tool call is reported once, and the model continues when all calls of a reply are answered", async () => {
   for (const names of ["released", "beta"] as const) {
     const { live, peer, speak, received } = await session({
       names,
@@ -224,7 +224,7 @@ test("[SP54] a function is told once, and the model goes on when all of a reply'
   }
 });
 
-test("[SP55] what is to be said waits for the reply under way; texts of the person are answered", async () => {
+test("[SP55] words to be said wait for the current reply; text input is answered", async () => {
   const middle = gate();
   const { live, peer, speak, received } = await session({
     reply: (text, { instructions }) => ({
@@ -244,7 +244,7 @@ test("[SP55] what is to be said waits for the reply under way; texts of the pers
   assert.equal(peer.received("response.create").length, 3);
 });
 
-test("[SP55] a reply the server begins by itself puts off what was to be said, and does not lose it", async () => {
+test("[SP55] a reply the server starts by itself delays words to be said and does not lose them", async () => {
   const middle = gate();
   const { live, peer, speak, received } = await session({
     reply: (_, { instructions }) => ({
@@ -263,7 +263,7 @@ test("[SP55] a reply the server begins by itself puts off what was to be said, a
   assert.deepEqual(first?.response, again?.response);
 });
 
-test("[SP56] a session that does not speak tells words only", async () => {
+test("[SP56] a session without a voice reports only text", async () => {
   const { live, peer, speak, received } = await session({}, { speaks: false });
   speak();
   await received.event("reply_start");
@@ -283,7 +283,7 @@ test("[SP56] a session that does not speak tells words only", async () => {
   });
 });
 
-test("[SP57] refused keys, refused settings and lost connections fail once, with a reason and no key", async () => {
+test("[SP57] refused keys, refused settings and lost connections fail once, with a reason that omits the key", async () => {
   const refusing = await startRealtimeServer({ reply: () => ({ text: "" }) });
   closings.push(() => refusing.close());
   refusing.refuse(401);
@@ -317,7 +317,7 @@ test("[SP57] refused keys, refused settings and lost connections fail once, with
   assert.deepEqual(cut.received.kinds(), ["ready", "failed"]);
 });
 
-test("[SP57] a server that takes no settings is given up, and one that takes no handshake", async () => {
+test("[SP57] a server that accepts no settings or no handshake is given up", async () => {
   const mute = await startDeepgramServer();
   const deaf = createServer().listen(0, "127.0.0.1");
   await once(deaf, "listening");
@@ -344,7 +344,7 @@ test("[SP57] a server that takes no settings is given up, and one that takes no 
   }
 });
 
-test("[SP57] after close nothing is told and the connection ends", async () => {
+test("[SP57] after close there are no events and the connection ends", async () => {
   const middle = gate();
   const { live, peer, speak, received } = await session({
     reply: () => ({ text: "one two", pcm: tone(400), hold: middle.hold }),
@@ -359,7 +359,7 @@ test("[SP57] after close nothing is told and the connection ends", async () => {
   assert.equal(received.events.length, count);
 });
 
-test("[SP58] what is no event of the protocol is passed over, and the session goes on", async () => {
+test("[SP58] messages outside the protocol are ignored, and the session continues", async () => {
   const { peer, speak, received } = await session();
   await received.event("ready");
   const delta = (fields: object) => ({ type: "response.output_audio.delta", ...fields });
@@ -393,7 +393,7 @@ test("[SP58] what is no event of the protocol is passed over, and the session go
   assert.equal(textOf(received), "Good day to you");
 });
 
-test("[SP58] a message too large and a flood of calls end no process", async () => {
+test("[SP58] an oversized message and a flood of calls end no process", async () => {
   const large = await session();
   await large.received.event("ready");
   large.peer.send(`"${"x".repeat(1_100_000)}"`);

@@ -15,7 +15,7 @@ import { createReceived } from "#support/received.ts";
 const folder = mkdtempSync(join(tmpdir(), "parley-sherpa-"));
 after(() => rmSync(folder, { recursive: true }));
 
-test("[SP80] a folder is looked through for the files of a streaming model", () => {
+test("[SP80] a folder is searched for the files of a streaming model", () => {
   const make = (name: string, files: string[]): string => {
     const path = join(folder, name);
     mkdirSync(path);
@@ -46,7 +46,7 @@ test("[SP80] a folder is looked through for the files of a streaming model", () 
 
 const skip = sherpaMissing() ?? false;
 
-test("[SP81] what is heard becomes partials, then a final text, for every call its own", { skip }, async () => {
+test("[SP81] speech becomes partials, then a final text, separately for every call", { skip }, async () => {
   // The recogniser's thread alone keeps no process alive.
   const alive = setInterval(() => undefined, 1000);
   after(() => clearInterval(alive));

@@ -69,19 +69,19 @@ function spokenForm(text: string, language: string, manner: Manner = "words"): s
   return said.trim();
 }
 
-test("[SP122] markup is not said, and signs that mean something are left alone", () => {
+test("[SP122] markup is not spoken, and meaningful symbols are left alone", () => {
   for (const [written, said] of MARKUP) {
     assert.equal(spokenForm(written, "en", "signs"), said);
   }
 });
 
-test("[SP123] numbers, amounts, dates, times, addresses and abbreviations are said in four languages", () => {
+test("[SP123] numbers, amounts, dates, times, addresses and abbreviations are spoken in four languages", () => {
   for (const [language, texts] of Object.entries(SAID)) {
     for (const [written, said] of texts) assert.equal(spokenForm(written, language), said);
   }
 });
 
-test("[SP124] other languages say addresses, amounts, units and dates in their words and keep digits", () => {
+test("[SP124] other languages get addresses, amounts, units and dates as words, and keep digits for the engine", () => {
   assert.equal(
     spokenForm("Costa 12,50 € il 2026-11-22, 15% di 5 km: a.b@esempio.it.", "it"),
     "Costa 12,50 euro il 22 novembre 2026, 15 percento di 5 chilometri: a punto b chiocciola esempio punto it.");
@@ -112,7 +112,7 @@ function spoken(
   };
 }
 
-test("[SP125] what is spoken is told in terms of what is written", () => {
+test("[SP125] spoken marks count in the written text", () => {
   const pieces = ["Write to **a_b@c.org**. ", "😀 ", "It is 25 now. "];
   const { words, told, isDone } = spoken(pieces, "words");
   assert.deepEqual(words, "Write to a underscore b at c dot org. It is twenty-five now.".split(" "));
@@ -127,14 +127,14 @@ test("[SP125] what is spoken is told in terms of what is written", () => {
   assert.ok(isDone);
 });
 
-test("[SP125] what is nothing but signs is spoken when the voice is done", () => {
+test("[SP125] a text of symbols only is spoken when the voice is done", () => {
   const { words, told, isDone } = spoken(["~~~~a x. "], "words");
   assert.deepEqual(words, []);
   assert.deepEqual(told, [9]);
   assert.ok(isDone);
 });
 
-test("[SP125] whatever is written, what is spoken never goes back and ends at its end", () => {
+test("[SP125] for any text, spoken marks never go back and reach its end", () => {
   const sign = fc.constantFrom(
     "a", "Bo", "1", "22", ".", ",", " ", "\n", "*", "**", "_", "`", "|", "#", "-", "@", "$", "€", "%",
     "(", ")", "[", "](", "😀", "www.", ".com", "é", ":", "/", "\\", "~~", ">");

@@ -30,7 +30,7 @@ const PUBLISHED: [number, [band: number, step: number, value: number][]][] = [
     [5, 0, 0.6822448]]],
 ];
 
-test("[SP205] the picture of the last eight seconds is that of the published extractor", () => {
+test("[SP205] the spectrogram of the last eight seconds equals the published extractor's", () => {
   for (const [seconds, values] of PUBLISHED) {
     const picture = logMel(sound(seconds));
     assert.equal(picture.length, LOG_MEL_BANDS * LOG_MEL_STEPS);
@@ -43,7 +43,7 @@ test("[SP205] the picture of the last eight seconds is that of the published ext
   assert.ok(silence.every((value) => value === silence[0]));
 });
 
-test("[SP206] a thread judges the sound of a turn by the operator's network", async () => {
+test("[SP206] a thread judges the audio of a turn with the operator's network", async () => {
   const folder = testDataDir();
   const file = join(folder, "turn.onnx");
   writeFileSync(file, NETWORK);
@@ -74,7 +74,7 @@ test("[SP206] a thread judges the sound of a turn by the operator's network", as
   rmSync(folder, { recursive: true });
 });
 
-test("[SP206] a file that is no network is named once, and nothing is judged", async () => {
+test("[SP206] a file that is not a network is logged once, and nothing is judged", async () => {
   const folder = testDataDir();
   const file = join(folder, "turn.onnx");
   writeFileSync(file, "no network");

@@ -45,7 +45,7 @@ async function listening(
   return { server, transcriber, received, stream, peer: await server.peer(0) };
 }
 
-test("[SP160] AssemblyAI's own SDK recognises with the server of the tests", async () => {
+test("[SP160] AssemblyAI's own SDK recognises speech with the test server", async () => {
   const server = await startVendorServer({
     tls: await selfSignedCertificate(),
     onOpen: (peer) => peer.send({ type: "Begin", id: "b", expires_at: 2_000_000_000 }),
@@ -74,7 +74,7 @@ test("[SP160] AssemblyAI's own SDK recognises with the server of the tests", asy
   await transcriber.close(false);
 });
 
-test("[SP160] Cartesia's own SDK recognises with the server of the tests", async () => {
+test("[SP160] Cartesia's own SDK recognises speech with the test server", async () => {
   const server = await startVendorServer();
   closings.push(() => server.close());
   const client = new Cartesia({ apiKey: KEY, baseURL: server.url.replace("ws", "http") });
@@ -94,7 +94,7 @@ test("[SP160] Cartesia's own SDK recognises with the server of the tests", async
   socket.close();
 });
 
-test("[SP160] Soniox' own SDK recognises with the server of the tests", async () => {
+test("[SP160] Soniox' own SDK recognises speech with the test server", async () => {
   const server = await startVendorServer();
   closings.push(() => server.close());
   const client = new SonioxNodeClient({
@@ -119,7 +119,7 @@ test("[SP160] Soniox' own SDK recognises with the server of the tests", async ()
   session.close();
 });
 
-test("[SP190] Gladia's own SDK recognises with the server of the tests", async () => {
+test("[SP190] Gladia's own SDK recognises speech with the test server", async () => {
   const server = await startVendorServer(GLADIA.script);
   closings.push(() => server.close());
   const client = new GladiaClient({ apiKey: KEY, apiUrl: server.url.replace("ws", "http") });
@@ -143,7 +143,7 @@ test("[SP190] Gladia's own SDK recognises with the server of the tests", async (
   session.endSession();
 });
 
-test("[SP161] the handshake says what is heard and in which language, with the key in a header", async () => {
+test("[SP161] the handshake names rate, languages and hints, with the key in a header", async () => {
   const hints = ["Parley", " "];
   const all = await Promise.all(HEARING_VENDORS.map((vendor) =>
     listening(vendor, { rate: 8000, hints, languages: ["en", "de"] })));
@@ -197,7 +197,7 @@ test("[SP161] the handshake says what is heard and in which language, with the k
 });
 
 for (const vendor of HEARING_VENDORS) {
-  test(`[SP162] ${vendor.name}: partials replace one another, the final asked for closes the piece`, async () => {
+  test(`[SP162] ${vendor.name}: partials replace one another, the final on request closes the segment`, async () => {
     const { peer, received, stream } = await listening(vendor);
     stream.finalize();
     assert.deepEqual(received.events, [final("")]);
@@ -224,7 +224,7 @@ for (const vendor of HEARING_VENDORS) {
     assert.deepEqual(received.events.at(-1), last);
   });
 
-  test(`[SP163] ${vendor.name}: a late final is done without, and told once`, async () => {
+  test(`[SP163] ${vendor.name}: a late final is not waited for, and only its additions are delivered`, async () => {
     const system = createManualSystem();
     const { peer, received, stream } = await listening(vendor, {}, { system });
     stream.write(second());
@@ -266,7 +266,7 @@ for (const vendor of HEARING_VENDORS) {
   });
 }
 
-test("[SP191] Gladia's final texts that came by themselves are not waited for again, words that began are", async () => {
+test("[SP191] Gladia's finals that came by themselves are not waited for, words in progress are", async () => {
   const { peer, received, stream } = await listening(GLADIA);
   stream.write(second());
   GLADIA.say(peer, "hello there", false);
@@ -284,7 +284,7 @@ test("[SP191] Gladia's final texts that came by themselves are not waited for ag
   assert.deepEqual(await received.event("final", 2), final("And bye."));
 });
 
-test("[SP191] a session of Gladia's without an address, or with a strange one, ends the stream", async () => {
+test("[SP191] a Gladia session without a usable address ends the stream", async () => {
   for (const answer of ["", "{}", "[", '{"url":7}', '{"url":"http://127.0.0.1/"}', '{"url":"ws://["}']) {
     const server = await startVendorServer({ onPost: ({ response }) => response.end(answer) });
     closings.push(() => server.close());
@@ -299,7 +299,7 @@ test("[SP191] a session of Gladia's without an address, or with a strange one, e
   }
 });
 
-test("[SP191] a session of Gladia's that breaks off while it is answered ends the stream, and may be asked for again", async () => {
+test("[SP191] a Gladia session request that breaks off ends the stream and is retryable", async () => {
   const server = await startVendorServer({
     onPost: ({ response }) => {
       response.write('{"url":');
@@ -317,7 +317,7 @@ test("[SP191] a session of Gladia's that breaks off while it is answered ends th
   assert.equal(error.retryable, true);
 });
 
-test("[SP191] a recognition that is over before Gladia has made its session never connects", async () => {
+test("[SP191] a stream closed before Gladia has made its session never connects", async () => {
   const asked = Promise.withResolvers<() => void>();
   const gone = Promise.withResolvers<void>();
   const server = await startVendorServer({

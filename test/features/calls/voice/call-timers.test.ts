@@ -37,7 +37,7 @@ function play(rows: Row[], settings: Partial<TimerSettings> = {}): TimerState {
   return state;
 }
 
-test("[VL165] silence: nothing is asked while anybody is busy or keys are pressed; asked three times, then ended; a sign of the customer starts the count again", () => {
+test("[VL165] silence prompts wait while anybody is busy; after three the call ends; the customer restarts the count", () => {
   play([
     [9999, SILENCE], [10_000, SILENCE, "reengage"], [13_999, SILENCE], [14_000, SILENCE, "reengage"],
     [18_000, SILENCE, "reengage"], [21_999, SILENCE], [22_000, SILENCE, "hang_up silence"],
@@ -58,7 +58,7 @@ test("[VL165] silence: nothing is asked while anybody is busy or keys are presse
     [9000, SILENCE]], first);
 });
 
-test("[VL166] the goodbye comes once before the time is up, only to somebody who can hear it, and not in a call too short for one", () => {
+test("[VL166] the goodbye comes once before time is up, only if the customer can hear it, and not in a very short call", () => {
   const check = (mayLeave: boolean): TimerEvent => ({ kind: "check_duration", mayLeave });
   play([
     [51_999, check(true)], [52_000, check(true), "say_goodbye max_duration"], [53_000, check(false)],
@@ -76,7 +76,7 @@ test("[VL166] the goodbye comes once before the time is up, only to somebody who
   }
 });
 
-test("[VL167] keys are one turn at the stop key or the timeout, bounded, and no turn when there are none", () => {
+test("[VL167] keys become one turn at the stop key or the timeout, of bounded length; no keys make no turn", () => {
   play([
     [0, KEYPAD], [1000, press("1")], [1000, KEYPAD], [5500, press("2")], [10_499, KEYPAD],
     [10_500, KEYPAD, "keys [Keypad input: 12]"], [10_520, KEYPAD], [20_000, KEYPAD],
@@ -95,7 +95,7 @@ const events = fc.oneof(
   fc.constantFrom(..."0123456789*#").map(press),
 );
 
-test("[VL168] the same events at the same times give the same state and actions, and change nothing they were given", () => {
+test("[VL168] the timers' reducer is pure: the same events at the same times give the same state and actions", () => {
   fc.assert(fc.property(fc.array(fc.tuple(fc.nat(8000), events), { maxLength: 200 }), (steps) => {
     const run = (): unknown[] => {
       let state: TimerState = Object.freeze({ ...TIMERS_START });

@@ -16,7 +16,7 @@ function createSubscribers(count: number, lagMs = 0) {
   return { system, late, clock, times, timers };
 }
 
-test("[VL40] calls are spread over a frame, and each is told every 20 ms", () => {
+test("[VL40] calls are spread over a frame, and each ticks every 20 ms", () => {
   const { system, late, times, timers } = createSubscribers(8);
   system.advance(200);
   for (const [at, told] of times.entries()) {
@@ -29,7 +29,7 @@ test("[VL40] calls are spread over a frame, and each is told every 20 ms", () =>
   assert.equal(system.pending(), 0);
 });
 
-test("[VL40] the place of a call that ends is the next one's, in step", () => {
+test("[VL40] a new call takes the place of an ended one, in step", () => {
   const { system, clock, times, timers } = createSubscribers(4);
   system.advance(103);
   timers[2]!.cancel();
@@ -41,7 +41,7 @@ test("[VL40] the place of a call that ends is the next one's, in step", () => {
   assert.deepEqual(told, [110, 130, 150, 170, 190]);
 });
 
-test("[VL41] a late look makes up for what it missed; after a long stall it is dropped", () => {
+test("[VL41] a late tick catches up on missed frames; after a long stall they are dropped", () => {
   const slow = createSubscribers(1, 30);
   slow.system.advance(100);
   assert.deepEqual(slow.times[0], [50, 50, 90, 90]);
@@ -60,7 +60,7 @@ test("[VL41] a late look makes up for what it missed; after a long stall it is d
   assert.deepEqual(missed, [99]);
 });
 
-test("[VL42] what a stall dropped is silence on record, which keeps the transcript's time", () => {
+test("[VL42] frames dropped by a stall are silence in the recording, which stays in time with the transcript", () => {
   const system = createManualSystem();
   let lagMs = 0;
   const clock = createMediaClock({ ...system, after: (ms, run) => system.after(ms + lagMs, run) });

@@ -17,7 +17,7 @@ const holds = (fromMs: number, forMs: number) => (
   after(fromMs + forMs, () => publish({ kind: "held", isHeld: false }));
 };
 
-test("[VL192] speech waits while a call is on hold, and goes on with the word it was in", () => {
+test("[VL192] speech waits while a call is on hold and resumes with the cut word", () => {
   const heardAtMs: number[] = [];
   let atMs = 0;
   const played = playCall({
@@ -37,7 +37,7 @@ test("[VL192] speech waits while a call is on hold, and goes on with the word it
   assert.ok(played.heard.filter((word) => words.includes(word)).length >= words.length);
 });
 
-test("[VL192] hold is no silence: nobody is asked whether he is there, and first words are waited for anew", () => {
+test("[VL192] hold does not count as silence: no prompt is spoken, and the wait for first words starts anew", () => {
   const played = playCall({
     steps: [{ waitMs: 6 * MINUTE_MS }, { say: "I am back." }, { quietMs: 500 }, { hangUp: true }],
     greeting: "Hello.", settings: { maxSilenceMs: 10_000, maxInitialSilenceMs: 8000 },
@@ -51,7 +51,7 @@ test("[VL192] hold is no silence: nobody is asked whether he is there, and first
   assert.equal(played.over?.reason, "customer_hung_up");
 });
 
-test("[VL192] a call nobody takes up again ends after ten minutes of hold, or when its time is up", () => {
+test("[VL192] a call left on hold ends after ten minutes, or when its time is up", () => {
   const forgotten = (maxDurationMs: number) => playCall({
     steps: [{ waitMs: 60 * MINUTE_MS }], settings: { maxDurationMs }, greeting: GREETING,
     during: holds(1500, 50 * MINUTE_MS),
@@ -62,7 +62,7 @@ test("[VL192] a call nobody takes up again ends after ten minutes of hold, or wh
   assert.equal(forgotten(2 * MINUTE_MS).over?.reason, "max_duration");
 });
 
-test("[VL193] a call that is handed on, and of which nobody reports, ends when its time is up", () => {
+test("[VL193] a transferred call without news ends when its time is up", () => {
   const handedTo: string[] = [];
   for (const durationMaxMs of [30_000, 3_600_000]) {
     const played = playCall({
@@ -78,7 +78,7 @@ test("[VL193] a call that is handed on, and of which nobody reports, ends when i
   assert.deepEqual(handedTo, ["+15550123", "+15550123"]);
 });
 
-test("[VL193] who comes back from a transfer goes on talking, and has what is left of the time", () => {
+test("[VL193] a caller who comes back from a transfer talks on and has the rest of the time", () => {
   const played = playCall({
     steps: [{ waitMs: 20_000 }, { say: "Where was I?" }, { waitMs: 60 * MINUTE_MS }],
     settings: { maxDurationMs: 40_000 }, handOn: () => undefined,

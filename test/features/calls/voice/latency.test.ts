@@ -33,7 +33,7 @@ const hesitating = (forMs: number) => (synthesizer: Synthesizer): Synthesizer =>
   },
 });
 
-test("[VL230] heard_ms is from the customer's last audible sound to the reply's first, within 60 ms", () => {
+test("[VL230] heard_ms runs from the customer's last audible sound to the reply's first, within 60 ms", () => {
   fc.assert(fc.property(
     fc.integer({ min: 0, max: 12 }), fc.integer({ min: 0, max: 15 }),
     fc.integer({ min: 300, max: 1200 }), fc.boolean(),
@@ -56,7 +56,7 @@ test("[VL230] heard_ms is from the customer's last audible sound to the reply's 
   ), { numRuns: 60 });
 });
 
-test("[VL231] a turn that was said into the assistant's own words is not among the latencies", () => {
+test("[VL231] a turn spoken over the assistant has no latency measurement", () => {
   const played = playCall({
     steps: [
       { quietMs: 400 }, { say: "Tell me a story." }, { words: 3 }, { say: "What about Sunday?" },
@@ -71,7 +71,7 @@ test("[VL231] a turn that was said into the assistant's own words is not among t
   assert.ok((played.over?.turns[0]?.heardMs ?? Infinity) < 1500);
 });
 
-test("[VL232] sound ends where it cannot be heard any more, whatever the level of the line and its noise", () => {
+test("[VL232] the end of speech is where it becomes inaudible, whatever the level of line and noise", () => {
   const random = (() => {
     let state = 3;
     return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0) / 2 ** 31;

@@ -46,7 +46,7 @@ const steepest = (sent: number[]): number =>
 /** From one sample to the next the tone itself goes no further. */
 const SLOPE = (LOUD * 2 * Math.PI * HERTZ) / RATE;
 
-test("[VL234] a reply that is broken off dies away within 5 to 10 ms, which is known at once to be heard", () => {
+test("[VL234] an interrupted reply fades out within 5 to 10 ms, which count as heard at once", () => {
   const { mixer, utterance, tick, sent } = speaking("at once");
   let toldMs = 0;
   mixer.hold(() => (toldMs = utterance.playedMs));
@@ -59,7 +59,7 @@ test("[VL234] a reply that is broken off dies away within 5 to 10 ms, which is k
   assert.equal(utterance.playedMs, toldMs);
 });
 
-test("[VL234] what gives way to something else dies away before that begins", () => {
+test("[VL234] an utterance that is replaced fades out before the next begins", () => {
   const { mixer, utterance, tick, sent } = speaking("at once");
   const next = newUtterance();
   mixer.drop(utterance);
@@ -70,7 +70,7 @@ test("[VL234] what gives way to something else dies away before that begins", ()
   assert.ok(steepest(sent) <= SLOPE * 1.05, `${steepest(sent)}`);
 });
 
-test("[VL234] a far end that drops what waits there fades by itself: nothing follows, nothing more is heard", () => {
+test("[VL234] a far end that drops its buffer fades by itself: nothing more is sent or heard", () => {
   const { mixer, utterance, tick, sent } = speaking("later");
   let toldMs = 0;
   mixer.hold(() => (toldMs = utterance.playedMs));
@@ -81,7 +81,7 @@ test("[VL234] a far end that drops what waits there fades by itself: nothing fol
   assert.ok(sent.slice(5 * FRAME).every((sample) => sample === 0));
 });
 
-test("[VL240] where nobody speaks a telephone hears a faint noise, -65 to -60 dBFS; no recording does", () => {
+test("[VL240] a silent telephone line carries comfort noise at -65 to -60 dBFS; recordings do not", () => {
   const { mixer, utterance, tick, sent, recorded } = speaking("at once", createComfortNoise(RATE));
   mixer.hold(() => undefined);
   mixer.drop(utterance);
@@ -98,7 +98,7 @@ test("[VL240] where nobody speaks a telephone hears a faint noise, -65 to -60 dB
   assert.deepEqual(sent.slice(-FRAME), recorded.slice(-FRAME), "under speech there is none");
 });
 
-test("[VL240] the noise is the same frames for all calls, each from its own place", () => {
+test("[VL240] all calls share the frames of the comfort noise, each from its own place", () => {
   const [one, other] = [createComfortNoise(RATE), createComfortNoise(RATE)];
   const [frames, others] = [one, other].map((next) => Array.from({ length: 320 }, next));
   assert.notDeepEqual(frames?.[0], others?.[0]);

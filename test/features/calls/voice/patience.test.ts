@@ -55,7 +55,7 @@ function waitedMs(text: string): number {
   return waited;
 }
 
-test("[VL235] turns end sooner, and no more pauses within one are taken for its end", () => {
+test("[VL235] turns end sooner, and no more pauses are mistaken for their end", () => {
   const waits = PAUSED_TURNS.map(({ whole }) => waitedMs(whole)).sort((a, b) => a - b);
   const cutOffs = PAUSED_TURNS.flatMap(({ before }) => before)
     .flatMap((text) => PAUSES_MS.filter((pauseMs) => pauseMs >= waitedMs(text)));
@@ -64,7 +64,7 @@ test("[VL235] turns end sooner, and no more pauses within one are taken for its 
   assert.ok(median <= 480, `half of the turns wait ${median} ms`);
 });
 
-test("[VL235] how a text ends: whole, likely so, nobody can tell, or broken off", () => {
+test("[VL235] how a text ends: whole, likely whole, unclear or broken off", () => {
   const expected: [ReturnType<typeof endingOf>, string[]][] = [
     ["whole", ["what time do you open", "Yes.", "Was kostet das?", "a table for two please", "That is $5."]],
     ["likely", ["i lost my card in the shop", "we would come by train tomorrow"]],
@@ -79,7 +79,7 @@ test("[VL235] how a text ends: whole, likely so, nobody can tell, or broken off"
   }
 });
 
-test("[VL236] who was cut off once is waited for as long as the setting says, however whole it sounds", () => {
+test("[VL236] after one cut-off the setting's full silence is waited for, however whole the words sound", () => {
   const talk = createTalk();
   talk.voice(1000);
   talk.pass(220);

@@ -61,7 +61,7 @@ function ears() {
   };
 }
 
-test("[VL260] whoever takes the call over is heard, the assistant stops where it was heard and is silent, and both sides' words are on record", () => {
+test("[VL260] a person who takes over is heard, the assistant stops, and both sides' words are in the transcript", () => {
   const said: Said[] = [];
   const { loudAtMs, onHeard } = ears();
   const played = playCall({
@@ -98,7 +98,7 @@ test("[VL260] whoever takes the call over is heard, the assistant stops where it
   assert.deepEqual([played.questions, played.spokeUp], [["Thank you, bye."], ["handed_back"]]);
 });
 
-test("[VL260] a reply that is thought about is not given, and words the customer says twice are there twice", () => {
+test("[VL260] the reply being prepared is dropped, and words the customer repeats are in the transcript twice", () => {
   const played = playCall({
     steps: [
       { quietMs: 500 }, { say: "Do you deliver?" }, { waitMs: 3000 }, { say: "Hello." },
@@ -115,7 +115,7 @@ test("[VL260] a reply that is thought about is not given, and words the customer
   assert.equal(played.over?.reason, "customer_hung_up");
 });
 
-test("[VL261] while a person has the call silence and keys ask for nothing, its time passes, and what was to end it is off", () => {
+test("[VL261] while a person has the call silence and keys trigger nothing, its time runs, and a pending end is cancelled", () => {
   const played = playCall({
     steps: [{ waitMs: 5000 }, { dtmf: "7" }, { dtmf: "#" }, { waitMs: 600_000 }],
     greeting: GREETING, settings: { maxSilenceMs: 10_000, maxDurationMs: 120_000 },
@@ -130,7 +130,7 @@ test("[VL261] while a person has the call silence and keys ask for nothing, its 
   assert.deepEqual(played.questions, []);
 });
 
-test("[VL261] handed back while the customer speaks: that is answered, and nothing is said into it", () => {
+test("[VL261] handed back while the customer speaks, the assistant answers that and does not speak over it", () => {
   const played = playCall({
     steps: [
       { quietMs: 500 }, { waitMs: 2000 }, { say: "I would like to order seven red chairs today." },
@@ -149,7 +149,7 @@ test("[VL261] handed back while the customer speaks: that is answered, and nothi
   assert.deepEqual(played.spokeUp, []);
 });
 
-test("[VL264] beside the assistant nobody is spoken over: it pauses while the person speaks, and says every word", () => {
+test("[VL264] the assistant does not speak over a person beside it: it pauses and then says every word", () => {
   const said: Said[] = [];
   const { loudAtMs, onHeard } = ears();
   const played = playCall({
@@ -167,7 +167,7 @@ test("[VL264] beside the assistant nobody is spoken over: it pauses while the pe
   assert.deepEqual(played.heard.filter((word) => word === "street.").length, 1);
 });
 
-test("[VL263] a hint is acted on at once where nobody speaks, else with the next reply or behind it", () => {
+test("[VL263] a hint is acted on at once if nobody speaks, else with or after the next reply", () => {
   const hinted = (atMs: number) => playCall({
     steps: [{ quietMs: 500 }, { waitMs: 4000 }, { say: "Do you deliver?" }, { quietMs: 1500 }, { hangUp: true }],
     greeting: "Hi.",
@@ -183,7 +183,7 @@ test("[VL263] a hint is acted on at once where nobody speaks, else with the next
   assert.deepEqual([lines(during).at(-1), during.spokeUp], ["assistant: Yes we do.", []]);
 });
 
-test("[VL265] a voice nothing understands is on record once, from its beginning to its end, without words", () => {
+test("[VL265] speech no recogniser understands becomes one entry without words, from beginning to end", () => {
   const failing: Transcriber = {
     name: "failing", detectsTurns: false,
     open: (_options, publish) => ({
@@ -211,7 +211,7 @@ test("[VL265] a voice nothing understands is on record once, from its beginning 
   }
 });
 
-test("[VL265] who hands back in the middle of a word is on record with it, before the assistant speaks", () => {
+test("[VL265] a person who hands back in mid-word is in the transcript with it, before the assistant speaks", () => {
   const said: Said[] = [];
   const order: string[] = [];
   playCall({

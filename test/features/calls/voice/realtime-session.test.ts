@@ -102,7 +102,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
   };
 }
 
-test("[VL169] keys pressed slowly in a realtime call are no silence, and reach the model as one turn", () => {
+test("[VL169] keys pressed slowly in a realtime call do not count as silence and reach the model as one turn", () => {
   const call = answeredCall({ maxSilenceMs: 6000, maxInitialSilenceMs: 8000 });
   for (const digit of "4711") {
     call.system.advance(4000);
@@ -114,14 +114,14 @@ test("[VL169] keys pressed slowly in a realtime call are no silence, and reach t
   assert.deepEqual([call.says, call.texts], [[], ["[Keypad input: 4711]"]]);
 });
 
-test("[VL266] keys pressed before a realtime call ends are on record", () => {
+test("[VL266] keys pressed before a realtime call ends are in the transcript", () => {
   const call = answeredCall({});
   call.press("7");
   call.publish({ kind: "ended", cause: "far_hung_up" });
   assert.deepEqual([call.recorded, call.reason()], [["[Keypad input: 7]"], "customer_hung_up"]);
 });
 
-test("[VL170] a transfer announced in the last seconds of a realtime call is made, not replaced by the goodbye", () => {
+test("[VL170] a transfer announced in the last seconds of a realtime call happens instead of the goodbye", () => {
   const call = answeredCall({ maxDurationMs: 30_000 });
   call.system.advance(20_000);
   call.reply("item", 5000);
@@ -143,7 +143,7 @@ test("[VL166] the goodbye of a realtime call is said once, before its time is up
   assert.equal(call.reason(), "max_duration");
 });
 
-test("[VL233] heard_ms of a realtime call counts from the last audible sound, not from the model's word", () => {
+test("[VL233] heard_ms of a realtime call counts from the last audible sound, not from the model's event", () => {
   const call = answeredCall({});
   /** What the customer says, and silence behind it. */
   const hear = (ms: number, level: number): void => {
@@ -165,7 +165,7 @@ test("[VL233] heard_ms of a realtime call counts from the last audible sound, no
   assert.ok(turn?.heardMs && Math.abs(turn.heardMs - 600) <= 40, JSON.stringify(turn));
 });
 
-test("[VL262] a person has a realtime call: what the model says is not heard, what it calls is not done", () => {
+test("[VL262] a realtime model is not heard and calls no tool while a person has its call", () => {
   const call = answeredCall({ maxSilenceMs: 6000 });
   call.reply("one", 5000);
   call.system.advance(1000);
@@ -196,7 +196,7 @@ test("[VL263] a hint in a realtime call waits until nobody speaks", () => {
   assert.deepEqual(call.texts, ["[hint]"]);
 });
 
-test("[VL280] keys break off what a realtime model says, and reach it and the record behind that, each time", () => {
+test("[VL280] keys interrupt a realtime model, and follow its words in transcript and input, each time", () => {
   const call = answeredCall({});
   call.reply("menu", 5000);
   call.system.advance(1000);

@@ -16,7 +16,7 @@ const spoken = (played: ReturnType<typeof playCall>): string[] =>
   played.said.filter(({ speaker }) => speaker === "assistant")
     .map(({ startMs, text }) => `${Math.floor(startMs / 1000)}: ${text}`);
 
-test("[VL20] silence: spoken to after max_silence_duration, then every reengagement_interval, then ended", () => {
+test("[VL20] silence: the assistant asks after max_silence_duration, then every reengagement_interval, then hangs up", () => {
   const played = playCall({
     steps: QUIET, greeting: "Hello.", answer: () => "Still there?",
     settings: { maxSilenceMs: 10_000, reengageEveryMs: 7000 },
@@ -48,7 +48,7 @@ test("[VL22] max_duration and the balance end a call politely, never a frame lat
   }
 });
 
-test("[VL23] wait_for_customer: not a word before theirs, then the first message", () => {
+test("[VL23] wait_for_customer: the first message waits until the customer has spoken", () => {
   const played = playCall({
     steps: [{ waitMs: 4000 }, { say: "Hello?" }, { quietMs: 1500 }, { hangUp: true }],
     settings: { waitForCustomer: true }, greeting: "Good morning.",
@@ -57,7 +57,7 @@ test("[VL23] wait_for_customer: not a word before theirs, then the first message
   assert.ok((played.said[1]?.startMs ?? 0) > 4000);
 });
 
-test("[VL24] a filler of the question's tone bridges a slow answer and gives way to it", () => {
+test("[VL24] a filler that fits the question bridges a slow answer and gives way to it", () => {
   const played = playCall({
     steps: [{ quietMs: 300 }, { say: "When are you open?" }, { quietMs: 2500 }, { hangUp: true }],
     answer: () => ({ text: "From nine to six.", thinkMs: 1500 }),
@@ -75,7 +75,7 @@ test("[VL24] a filler of the question's tone bridges a slow answer and gives way
   assert.equal(fast.heard.includes("Hm."), false);
 });
 
-test("[VL25] endpoint_sensitivity: the silence that ends a turn; ai waits for a broken sentence", () => {
+test("[VL25] endpoint_sensitivity sets the silence that ends a turn; type ai waits longer after a broken sentence", () => {
   const endpointOf = (silenceMs: number, type: "vad" | "ai", say: string): number => {
     const played = playCall({
       steps: [{ quietMs: 300 }, { say }, { quietMs: 4000 }, { hangUp: true }],
@@ -91,7 +91,7 @@ test("[VL25] endpoint_sensitivity: the silence that ends a turn; ai waits for a 
 
 const MACHINE_MESSAGE = "This is Harbour Bikes. Please call back.";
 
-test("[VL26] voicemail: recognised by its words, left a message after the beep, ended", () => {
+test("[VL26] voicemail is recognised by its words, gets a message after the beep, and the call ends", () => {
   const machine: CallerStep[] = [
     { say: "You have reached nobody. Please leave a message after the tone." },
     { beepMs: 400 }, { waitMs: 30_000 }, { hangUp: true },
@@ -124,7 +124,7 @@ const goOnBehindMachine = (steps: CallerStep[]) => playCall({
   beepAtMs: 5000, greeting: "", answer: () => "Good to hear you.",
 });
 
-test("[VL86] a message is left also where the call goes on, which then answers whoever speaks", () => {
+test("[VL86] a voicemail message is left even if the call goes on, and a person who then speaks is answered", () => {
   const played = goOnBehindMachine([
     { waitMs: 9000 }, { say: "Hello? I am here after all." }, { quietMs: 1500 },
   ]);
@@ -142,7 +142,7 @@ test("[CR590] tones of an answering machine that is left a message are no keys, 
   assert.deepEqual(played.said.slice(1).map(({ text }) => text), [MACHINE_MESSAGE]);
 });
 
-test("[VL27] keys: collected until the stop key or the timeout, then a turn of their own", () => {
+test("[VL27] keys are collected until the stop key or the timeout, then form a turn of their own", () => {
   const played = playCall({
     steps: [
       { quietMs: 300 }, { dtmf: "12" }, { waitMs: 1000 }, { dtmf: "345#" }, { quietMs: 800 },
@@ -153,7 +153,7 @@ test("[VL27] keys: collected until the stop key or the timeout, then a turn of t
   assert.deepEqual(played.questions, ["[Keypad input: 12345]", "[Keypad input: 9]"]);
 });
 
-test("[VL266] keys pressed before the call ends are on record, though nothing was waited for behind them", () => {
+test("[VL266] keys pressed just before the call ends are in the transcript, though nothing followed them", () => {
   const played = playCall({
     steps: [
       { quietMs: 300 }, { dtmf: "1#" }, { quietMs: 800 }, { dtmf: "1" }, { waitMs: 1000 },
@@ -166,7 +166,7 @@ test("[VL266] keys pressed before the call ends are on record, though nothing wa
   assert.deepEqual(customers.map(({ text }) => text), ["[Keypad input: 1]", "[Keypad input: 1]"]);
 });
 
-test("[VL171] who types or presses keys is there: the silence before does not count against them", () => {
+test("[VL171] typing and pressing keys reset the customer's silence", () => {
   const settings = { maxSilenceMs: 3000, reengageEveryMs: 3000 };
   const answer = (question: string | null): string => (question === null ? "There?" : "Thanks.");
   const pressing = playCall({
@@ -204,7 +204,7 @@ test("[VL171] who types or presses keys is there: the silence before does not co
   assert.ok(!taken.includes("hang_up"));
 });
 
-test("[VL28] end_call and a transfer wait until what is being said was heard", () => {
+test("[VL28] end_call and a transfer wait until the current speech was heard", () => {
   for (const [reason, to] of [["assistant_ended", null], ["transferred", "+15550123"]] as const) {
     const played = playCall({
       steps: [{ quietMs: 300 }, { say: "Bye." }, ...QUIET],
@@ -216,7 +216,7 @@ test("[VL28] end_call and a transfer wait until what is being said was heard", (
   }
 });
 
-test("[VL29] an operator's words are said when nobody speaks; muting is heard as silence", () => {
+test("[VL29] an operator's words are spoken when nobody is talking; a muted customer is heard as silence", () => {
   const said = playCall({
     steps: [{ waitMs: 8000 }, { hangUp: true }],
     during: (session, after) => after(300, () => assert.ok(session.say("One moment please."))),
@@ -261,7 +261,7 @@ test("[CR592] an operator's words are said too where the assistant had nothing t
   assert.deepEqual(lines(noise).at(-1), "assistant: One moment please.");
 });
 
-test("[VL30] a function that takes long is no silence, and its answer is waited for", () => {
+test("[VL30] a long tool call does not count as silence, and its answer is waited for", () => {
   const played = playCall({
     steps: [{ quietMs: 300 }, { say: "Look it up." }, { quietMs: 1000 }, { hangUp: true }],
     answer: () => ({ text: "Found.", toolMs: 20_000 }), settings: { maxSilenceMs: 5000 },
@@ -269,7 +269,7 @@ test("[VL30] a function that takes long is no silence, and its answer is waited 
   assert.equal(played.heard.join(" "), "Hello, how can I help? Found.");
 });
 
-test("[VL31] how dialling ends without an answer", () => {
+test("[VL31] dialling that ends busy, unanswered, rejected or failed ends the call with that cause and no words", () => {
   for (const [outcome, cause] of [
     ["busy", "busy"], ["no_answer", "no_answer"], ["rejected", "rejected"], ["failed", "failed"],
   ] as const) {
@@ -278,7 +278,7 @@ test("[VL31] how dialling ends without an answer", () => {
   }
 });
 
-test("[VL32] half an hour of talk is played by its own clock, with the same verdict each time", () => {
+test("[VL32] half an hour of talk runs on the virtual clock, with the same result every time", () => {
   const steps = Array.from({ length: 260 }, (_, number): CallerStep[] => [
     { say: `Question number ${number}, what do you say to that?` },
     number % 5 === 0 ? { words: 3 } : { quietMs: 700 },
@@ -300,7 +300,7 @@ test("[VL32] half an hour of talk is played by its own clock, with the same verd
   assert.ok(lengthMs >= 1_800_000, `${lengthMs}`);
 });
 
-test("[VL33] ambience: heard all the time at its volume, at half of it under speech; recorded as heard", () => {
+test("[VL33] ambience plays throughout, at half its volume under speech, and is recorded as heard", () => {
   const HUM = 100;
   const heard: Int16Array[] = [];
   const recorded: Int16Array[] = [];
@@ -320,7 +320,7 @@ test("[VL33] ambience: heard all the time at its volume, at half of it under spe
   assert.deepEqual(recorded.map((frame) => frame[3]), heard.map((frame) => frame[3]));
 });
 
-test("[VL48] noise cancellation nobody asked for acts in web calls, not on the telephone", () => {
+test("[VL48] without a noise cancellation setting the filter runs in web calls, not in telephone calls", () => {
   const acts = (filtersNoise: boolean | null): boolean[] =>
     [8000, 16_000, 24_000].map((rate) =>
       isNoiseFiltered({ ...VOICE_SETTINGS, filtersNoise }, rate));
@@ -329,7 +329,7 @@ test("[VL48] noise cancellation nobody asked for acts in web calls, not on the t
   assert.deepEqual(acts(false), [false, false, false]);
 });
 
-test("[VL34] noise cancellation: the recogniser hears the filtered sound, the recording the real one", () => {
+test("[VL34] noise cancellation: the recogniser gets the filtered sound, the recording the original", () => {
   let opened = 0;
   const recorded: number[] = [];
   const played = playCall({

@@ -74,7 +74,7 @@ function afterOneTurn(settings: Partial<TurnSettings> = {}): Talk {
   return talk;
 }
 
-test("[VL180] a word recognised before a voice is heard waits for its own silence, not the one before it", () => {
+test("[VL180] a word recognised before its sound waits for its own silence, not the one before it", () => {
   const talk = afterOneTurn();
   talk.partial("to");
   talk.pass(60);
@@ -88,7 +88,7 @@ test("[VL180] a word recognised before a voice is heard waits for its own silenc
     ["Tell me a story", "can you tell me the price"]);
 });
 
-test("[VL180] words no voice is ever heard for are answered once, after the silence behind the last of them", () => {
+test("[VL180] words without any sound are answered once, after the silence that follows the last of them", () => {
   const talk = afterOneTurn();
   talk.partial("hello");
   talk.pass(400);
@@ -104,7 +104,7 @@ test("[VL180] words no voice is ever heard for are answered once, after the sile
   assert.deepEqual(replies.map(({ hasVoice }) => hasVoice), [true, false]);
 });
 
-test("[VL181] a final that comes after its turn was taken has no second life, however late its words", () => {
+test("[VL181] a final that arrives after its turn was answered is ignored, however late its words", () => {
   for (const partial of ["I want to change my", "I want to change my address"]) {
     const talk = createTalk();
     talk.voice(1500);
@@ -122,7 +122,7 @@ test("[VL181] a final that comes after its turn was taken has no second life, ho
   }
 });
 
-test("[VL181] who speaks on before the late final is heard from there on", () => {
+test("[VL181] a customer who speaks on before the late final is heard from there on", () => {
   const talk = createTalk();
   talk.voice(1500);
   talk.partial("I want to change my address");
@@ -138,7 +138,7 @@ test("[VL181] who speaks on before the late final is heard from there on", () =>
     ["I want to change my address", "to Elm Street"]);
 });
 
-test("[VL182] a final nobody answered before is waited for and answered, however late", () => {
+test("[VL182] a late final of an unanswered turn is waited for and answered", () => {
   const talk = createTalk();
   talk.voice(1500);
   talk.pass(4000);
@@ -156,7 +156,7 @@ const step = fc.oneof(
   fc.constantFrom("audio_started", "played_out").map((event) => ({ event } as const)),
 );
 
-test("[VL183] however words and voice come, nobody is answered before the silence of the endpoint", () => {
+test("[VL183] in whatever order words and sound arrive, no reply comes before the endpointing silence is over", () => {
   fc.assert(fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
     const talk = createTalk();
     let heardMs = 0;
@@ -223,7 +223,7 @@ function overReply(settings: Partial<TurnSettings> = {}): Talk {
   return talk;
 }
 
-test("[VL185] one word of a sound under 600 ms pauses until its final and 300 ms more, then the reply goes on", () => {
+test("[VL185] one word under 600 ms of sound pauses the reply until 300 ms after its final", () => {
   for (const word of ["wall", "at", "but", "of a"]) {
     const talk = overReply();
     talk.voice(200);
@@ -239,7 +239,7 @@ test("[VL185] one word of a sound under 600 ms pauses until its final and 300 ms
   }
 });
 
-test("[VL185] words behind it take the floor after all", () => {
+test("[VL185] more words after it interrupt the reply", () => {
   const talk = overReply();
   talk.voice(300);
   talk.partial("but");
@@ -249,7 +249,7 @@ test("[VL185] words behind it take the floor after all", () => {
   assert.equal(talk.of("interrupt").length, 1);
 });
 
-test("[VL186] a stop word acts in its partial; misheard without its hiss, in its final", () => {
+test("[VL186] a stop word interrupts at its partial; if it is misheard without its s, at its final", () => {
   const stop = overReply();
   stop.voice(300);
   stop.partial("stop");
@@ -263,7 +263,7 @@ test("[VL186] a stop word acts in its partial; misheard without its hiss, in its
   assert.equal(top.of("interrupt").length, 1);
 });
 
-test("[VL187] words nobody was heard saying, too few for their sound, or one again and again leave the floor", () => {
+test("[VL187] words without sound, too few words for the sound, and one word repeated do not interrupt", () => {
   const music = overReply();
   music.partial("ah ah power or or");
   music.pass(1000);
@@ -287,7 +287,7 @@ test("[VL187] words nobody was heard saying, too few for their sound, or one aga
   assert.equal(told.of("interrupt").length, 1, "who types is not heard");
 });
 
-test("[VL271] words that are told are answered where no sound comes with them, and others wait for theirs", () => {
+test("[VL271] words sent as text are answered without sound; recognised words wait for theirs", () => {
   for (const wordsAreTold of [true, false]) {
     const talk = createTalk({ wordsAreTold });
     const passMute = (ms: number): void => {
@@ -309,7 +309,7 @@ test("[VL271] words that are told are answered where no sound comes with them, a
   }
 });
 
-test("[VL270] keys pressed while the assistant may not be interrupted are answered when it has finished", () => {
+test("[VL270] keys pressed while the assistant cannot be interrupted are answered when it has finished", () => {
   const interrupt = { ...SETTINGS.interrupt, allowed: false };
   for (const keys of ["5#", "5"]) {
     const talk = createTalk({ interrupt, hasGreeting: true });
@@ -324,7 +324,7 @@ test("[VL270] keys pressed while the assistant may not be interrupted are answer
   }
 });
 
-test("[VL237] words of a sound that is not one voice leave the floor, a caller in noise takes it", () => {
+test("[VL237] words from several voices do not interrupt; a caller in noise does", () => {
   const over = (text: string, clear: number): Talk => {
     const talk = overReply();
     // So many of ten frames are a vowel of one voice.
@@ -346,7 +346,7 @@ test("[VL237] words of a sound that is not one voice leave the floor, a caller i
   assert.ok((doubtful.of("interrupt")[0]?.atMs ?? 0) > doubtful.of("finalize").at(-1)!.atMs);
 });
 
-test("[VL237] two words of a sound under 600 ms are none", () => {
+test("[VL237] two words under 600 ms of sound do not interrupt", () => {
   const talk = overReply();
   talk.voice(500);
   talk.partial("i think");
@@ -356,7 +356,7 @@ test("[VL237] two words of a sound under 600 ms are none", () => {
   assert.deepEqual([talk.of("interrupt").length, talk.of("resume").length], [0, 1]);
 });
 
-test("[VL188] a reply is asked for at the first final, and is the reply when patience is over", () => {
+test("[VL188] a reply is prepared at the first final and used when the endpointing delay is over", () => {
   const talk = createTalk({ isEager: true });
   talk.voice(600);
   talk.pass(220);
@@ -371,7 +371,7 @@ test("[VL188] a reply is asked for at the first final, and is the reply when pat
   assert.equal(talk.of("discard").length, 0);
 });
 
-test("[VL188] a recogniser that expects the end has the reply asked for before its final", () => {
+test("[VL188] a recogniser that expects the end of the turn has the reply prepared before its final", () => {
   const talk = createTalk({ isEager: true, detectsTurns: true });
   talk.voice(600);
   talk.partial("What about");
@@ -387,7 +387,7 @@ test("[VL188] a recogniser that expects the end has the reply asked for before i
     [["What about Sunday", likelyMs]]);
 });
 
-test("[VL241] a judgement of the turn's sound changes the patience of its pause alone", () => {
+test("[VL241] an end-of-turn judgement changes the endpointing delay of its own pause only", () => {
   const patience = (text: string, ...judged: number[]): number => {
     const talk = createTalk({ judgesEnds: true });
     talk.voice(600);
@@ -425,7 +425,7 @@ test("[VL241] a judgement of the turn's sound changes the patience of its pause 
   near((talk.of("reply")[0]?.atMs ?? 0) - fromMs, SILENCE_MS * 1.5);
 });
 
-test("[VL188] who goes on has it discarded, and is answered to all of it; three times a turn at most", () => {
+test("[VL188] a prepared reply is discarded if the customer goes on, at most three times a turn", () => {
   const talk = createTalk({ isEager: true });
   for (const word of ["one", "two", "three", "four", "five"]) {
     talk.voice(400);

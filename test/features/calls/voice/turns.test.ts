@@ -20,7 +20,7 @@ function call(options: PlayedCallOptions) {
 
 const ASKS: CallerStep[] = [{ quietMs: 400 }, { say: "Tell me a story." }];
 
-test("[VL1] words said over a reply stop it; the record holds the words that were heard", () => {
+test("[VL1] speech over a reply stops it; the transcript holds only the words that were heard", () => {
   const played = call({
     steps: [...ASKS, { words: 4 }, { say: "What about Sunday?" }, { quietMs: 900 }, { hangUp: true }],
     answer: (_question, number) => (number === 1 ? LONG : "Closed."),
@@ -41,7 +41,7 @@ test("[VL2] a greeting can be interrupted", () => {
   assert.deepEqual(lines(played), ["assistant!: One two", "customer: Are you open?", "assistant: Yes."]);
 });
 
-test("[VL3] a backchannel does not interrupt: the reply goes on where it was", () => {
+test("[VL3] a backchannel does not interrupt: the reply continues where it was", () => {
   for (const noise of ["uh-huh", "okay", "yeah right", "I see"]) {
     const played = call({
       steps: [...ASKS, { words: 4 }, { say: noise }, { quietMs: 3000 }, { hangUp: true }],
@@ -86,7 +86,7 @@ test("[VL6] stop and no end a reply whatever min_interrupt_words says", () => {
   assert.equal(lines(played)[2], "assistant!: One two three four");
 });
 
-test("[VL7] without allow_interruptions the reply is finished, then the words are answered", () => {
+test("[VL7] without allow_interruptions the reply is finished before the words are answered", () => {
   const played = call({
     steps: [...ASKS, { words: 4 }, { say: "Stop. What about Sunday?" }, { quietMs: 4000 }, { hangUp: true }],
     settings: { interrupt: { ...interrupt, allowed: false } },
@@ -96,7 +96,7 @@ test("[VL7] without allow_interruptions the reply is finished, then the words ar
   assert.equal(played.heard.join(" "), `Hello, how can I help? ${LONG} Closed.`);
 });
 
-test("[VL8] interrupted twice in a row, each record ends where its audio did", () => {
+test("[VL8] after two interruptions in a row each transcript entry ends where its audio ended", () => {
   const played = call({
     steps: [
       ...ASKS, { words: 3 }, { say: "No, another one." }, { words: 6 }, { say: "No, a third one." },
@@ -108,7 +108,7 @@ test("[VL8] interrupted twice in a row, each record ends where its audio did", (
   assert.equal(played.questions.length, 3);
 });
 
-test("[VL9] who goes on talking before the answer begins gets one answer to all of it", () => {
+test("[VL9] a customer who keeps talking before the answer begins gets one answer to all of it", () => {
   const played = call({
     steps: [
       { quietMs: 400 }, { say: "I would like to book a table." }, { waitMs: 700 },
@@ -123,7 +123,7 @@ test("[VL9] who goes on talking before the answer begins gets one answer to all 
   assert.equal(played.said.filter(({ speaker }) => speaker === "assistant").length, 2);
 });
 
-test("[VL10] a reply that is still being written is broken off where it was heard", () => {
+test("[VL10] a reply interrupted while the model is still writing ends where it was heard", () => {
   const played = call({
     steps: [...ASKS, { words: 3 }, { say: "Hold on please." }, { quietMs: 900 }, { hangUp: true }],
     answer: (_question, number) =>
@@ -133,7 +133,7 @@ test("[VL10] a reply that is still being written is broken off where it was hear
   assert.ok(played.heard.length < 16);
 });
 
-test("[VL11] speaking starts with the first sentence, not with the last token", () => {
+test("[VL11] speech starts with the first sentence, not after the last token", () => {
   const played = call({
     steps: [...ASKS, { quietMs: 1200 }, { hangUp: true }],
     answer: () => ({ text: "This comes first. And this comes very much later in the reply.", gapMs: 200 }),
@@ -143,7 +143,7 @@ test("[VL11] speaking starts with the first sentence, not with the last token", 
   assert.ok((turn?.firstAudioMs ?? 0) - (turn?.firstTokenMs ?? 0) <= 800, JSON.stringify(turn));
 });
 
-test("[VL189] a slow model begins during the silence: its answer is heard that much sooner, and never before", () => {
+test("[VL189] with a slow model the reply is prepared during the silence, so it is heard sooner but never early", () => {
   const heardMs = (isEager: boolean): number => {
     const played = call({
       steps: [...ASKS, { quietMs: 2500 }, { hangUp: true }],
@@ -157,7 +157,7 @@ test("[VL189] a slow model begins during the silence: its answer is heard that m
   assert.ok(eager >= 350);
 });
 
-test("[VL190] a dropped reply leaves no word, no entry and no latency; what follows answers it all", () => {
+test("[VL190] a discarded reply leaves no words, no entry and no latency; the next reply answers everything", () => {
   const played = call({
     steps: [
       { quietMs: 400 }, { say: "I would like to book" }, { waitMs: 450 }, { say: "a table for two." },
@@ -176,7 +176,7 @@ test("[VL190] a dropped reply leaves no word, no entry and no latency; what foll
 
 const WRITTEN = "**Sure**: mail john_doe_x@example.com, it is 2*3*4 and $5.\n\n- One\n- Two 😀";
 
-test("[VL83] the record keeps what was written; only speech leaves the markup out", () => {
+test("[VL83] the transcript keeps the text as written; only speech leaves markup out", () => {
   const played = playCall({
     steps: [...ASKS, { quietMs: 3000 }, { hangUp: true }], answer: () => WRITTEN,
   });
@@ -190,7 +190,7 @@ test("[VL83] the record keeps what was written; only speech leaves the markup ou
   assert.ok(spoken.heard.includes("underscore"));
 });
 
-test("[VL84] interrupted within an address, the record ends before it; behind it, with it", () => {
+test("[VL84] interrupted within an address the transcript ends before it, and after it with it", () => {
   const interruptedAfter = (words: number): string | undefined => lines(playCall({
     steps: [...ASKS, { words }, { say: "What about Sunday?" }, { quietMs: 900 }, { hangUp: true }],
     answer: (_question, number) => (number === 1 ? WRITTEN : "Closed."), manner: "words",
@@ -199,7 +199,7 @@ test("[VL84] interrupted within an address, the record ends before it; behind it
   assert.equal(interruptedAfter(11), "assistant!: **Sure**: mail john_doe_x@example.com,");
 });
 
-test("[VL85] a sentence without end is spoken in pieces, and stands whole on record", () => {
+test("[VL85] an endless sentence is spoken in pieces and stands whole in the transcript", () => {
   const endless = Array.from({ length: 500 }, (_, number) => `word${number}`).join(" ");
   for (const text of [endless, endless.replaceAll(" ", ", ")]) {
     let rest = text;
@@ -213,7 +213,7 @@ test("[VL85] a sentence without end is spoken in pieces, and stands whole on rec
   }
 });
 
-test("[VL12] whatever is said when, the record is what was heard", () => {
+test("[VL12] whatever the order of speech, noise and pauses, the transcript is what was heard", () => {
   const word = fc.constantFrom("yes", "stop", "okay", "hello there you", "what about Sunday?", "um");
   const step = fc.oneof(
     word.map((say): CallerStep => ({ say })),

@@ -50,7 +50,7 @@ function person(value: number | null, gain = 1): Voice & { value: number | null;
   return voice;
 }
 
-test("[VL250] a voice that joins is heard over the assistant, recorded on its side, and hears both", () => {
+test("[VL250] a person who joins is heard over the assistant, recorded on its side, and hears both", () => {
   const { mixer, sent, lanes, tick, speak } = call({ records: true });
   const ana = person(300);
   speak(1000, 2);
@@ -68,7 +68,7 @@ test("[VL250] a voice that joins is heard over the assistant, recorded on its si
   assert.deepEqual(ana.heard, [1041, 42]);
 });
 
-test("[VL250] of several nobody hears themselves, each is as loud as it was set, music hears nothing", () => {
+test("[VL250] nobody hears themselves, each has their own gain, and music hears nothing", () => {
   const { mixer, sent, tick } = call({ records: false });
   const ana = person(300);
   const ben = person(200, 0.5);
@@ -84,7 +84,7 @@ test("[VL250] of several nobody hears themselves, each is as loud as it was set,
   assert.deepEqual(ben.heard, [345, 346, 47]);
 });
 
-test("[VL250] who only speaks costs the customer's side nothing, and silence stays the line's own", () => {
+test("[VL250] a person who is silent or has left changes nothing that is sent", () => {
   const { mixer, sent, lanes, tick } = call({ records: false });
   const mute = person(null);
   const leave = mixer.voices.join(mute);
@@ -108,7 +108,7 @@ test("[VL251] pieces of any size become the same frames", () => {
   }
 });
 
-test("[VL251] a gap is followed by the lead again, and what is too much is the oldest", () => {
+test("[VL251] a gap is followed by a new lead, and an overflow drops the oldest", () => {
   const queue = createVoiceQueue(FRAME, { leadFrames: 2, framesMax: 3 });
   const next = (): number | null => queue.next()?.[0] ?? null;
   queue.write(level(1));

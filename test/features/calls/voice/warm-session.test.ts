@@ -160,7 +160,7 @@ async function playWarm(play: WarmPlay): Promise<PlayedWarm> {
 const heardBy = ({ heard }: Far): string => heard.join(" ");
 const TAKES: CallerStep[] = [{ quietMs: 700 }, { say: "yes" }];
 
-test("[WT23] a colleague who says yes hears the caller's words and is heard; neither hears itself", async () => {
+test("[WT23] a colleague who accepts hears the caller and is heard; neither hears an echo of themselves", async () => {
   const played = await playWarm({
     caller: [{ waitMs: 25_000 }, { say: "refund" }, { waitMs: 6000 }, { hangUp: true }],
     colleague: { steps: [{ words: 9 }, ...TAKES, { waitMs: 4000 }, { say: "welcome" }, ...QUIET] },
@@ -180,7 +180,7 @@ test("[WT23] a colleague who says yes hears the caller's words and is heard; nei
   assert.deepEqual([played.caller.live, played.colleague.live], [0, 0]);
 });
 
-test("[WT25] while a colleague has the caller the assistant says nothing and notes the words", async () => {
+test("[WT25] while a colleague has the caller the assistant is silent and keeps the words", async () => {
   const played = await playWarm({
     caller: [{ waitMs: 25_000 }, { say: "where are you" }, { waitMs: 55_000 }, { hangUp: true }],
     colleague: { steps: [{ words: 5 }, { dtmf: "1" }, ...QUIET] }, limitMs: 120_000,
@@ -194,7 +194,7 @@ test("[WT25] while a colleague has the caller the assistant says nothing and not
   ]);
 });
 
-test("[WT2] a colleague who is not there leaves the caller with the assistant, which says so and answers", async () => {
+test("[WT2] if the colleague cannot be reached, the assistant tells the caller and goes on", async () => {
   const ways: [Partial<CallerScript>, string][] = [
     [{ outcome: "busy" }, "busy"], [{ outcome: "no_answer" }, "no_answer"],
     [{ outcome: "rejected" }, "declined"], [{ outcome: "failed" }, "failed"],
@@ -220,7 +220,7 @@ test("[WT2] a colleague who is not there leaves the caller with the assistant, w
   }
 });
 
-test("[WT24] whenever either hangs up, both lines end or the caller is back, and it is over once", async () => {
+test("[WT24] whenever either hangs up, both lines end or the caller is back, and the transfer ends once", async () => {
   for (let waitMs = 200; waitMs < 12_000; waitMs += 700) {
     for (const who of ["caller", "colleague"] as const) {
       const steps: CallerStep[] = who === "colleague"
@@ -240,7 +240,7 @@ test("[WT24] whenever either hangs up, both lines end or the caller is back, and
   }
 });
 
-test("[WT24] what a person or the operator does ends it, too", async () => {
+test("[WT24] actions of a person in the call or of the operator end it, too", async () => {
   const ended = await playWarm({
     during: [[8000, (send) => send({ kind: "hang_up", callId: 1, reason: "operator" })]],
     colleague: { steps: QUIET },
@@ -256,7 +256,7 @@ test("[WT24] what a person or the operator does ends it, too", async () => {
   assert.match(heardBy(leaving.caller), /this call has to end now\. Goodbye\.$/);
 });
 
-test("[WT5] when what was set aside is spent, caller and colleague are let go", async () => {
+test("[WT5] when the held amount is spent, caller and colleague are disconnected", async () => {
   const played = await playWarm({
     colleague: { steps: [{ words: 2 }, { dtmf: "1" }, ...QUIET] },
     setup: { settings: { ringingMs: 20_000, talkMs: 30_000 } },
@@ -265,7 +265,7 @@ test("[WT5] when what was set aside is spent, caller and colleague are let go", 
   assert.deepEqual([played.caller.live, played.colleague.live], [0, 0]);
 });
 
-test("[WT26] lines of different rates are connected", async () => {
+test("[WT26] lines of different sample rates are connected", async () => {
   const played = await playWarm({
     colleagueRate: 16_000,
     caller: [{ waitMs: 25_000 }, { noiseMs: 2000 }, { waitMs: 3000 }, { hangUp: true }],
@@ -278,7 +278,7 @@ test("[WT26] lines of different rates are connected", async () => {
   }
 });
 
-test("[WT8] music on hold: audible, never loud, the same in whatever pieces it is taken", () => {
+test("[WT8] hold music is audible, never loud, and the same in whatever pieces it is read", () => {
   for (const rate of [8000, 16_000, 24_000]) {
     const [whole, pieces] = [createHoldMusic(rate), createHoldMusic(rate)];
     const samples = whole.next(rate * 40);

@@ -52,7 +52,7 @@ const [announced, ringing, answered, summarised, spoken, tick] =
 const key = (digit: string): WarmEvent => ({ kind: "key", digit });
 const ASKED = [announced!, ringing!, answered!, summarised!, spoken!, spoken!, spoken!];
 
-test("[WT1] hold, dial, brief, ask, connect; whoever hangs up then ends the call of both", () => {
+test("[WT1] hold, dial, brief, ask, connect; then either hanging up ends the whole call", () => {
   const talk = play([...ASKED, key("1"), 5000, { kind: "leg_ended", cause: "far_hung_up" }]);
   assert.deepEqual(talk.stages, [
     "announcing", "dialling", "ringing", "briefing", "asking", "connected", "over",
@@ -66,7 +66,7 @@ test("[WT1] hold, dial, brief, ask, connect; whoever hangs up then ends the call
   assert.deepEqual([left.state.outcome, kinds(left).at(-1)], ["completed", "hang_up_leg"]);
 });
 
-test("[WT2] what is not taken comes back to the assistant, and says by what it failed", () => {
+test("[WT2] a failed transfer returns to the assistant with the reason", () => {
   const ends: [Step[], string][] = [
     [[announced!, { kind: "leg_ended", cause: "busy" }], "busy"],
     [[announced!, ringing!, { kind: "leg_ended", cause: "no_answer" }], "no_answer"],
@@ -88,7 +88,7 @@ test("[WT2] what is not taken comes back to the assistant, and says by what it f
   }
 });
 
-test("[WT3] words are an answer once they were asked for; keys are one from the first second", () => {
+test("[WT3] a spoken answer counts once the question was put; keys count from the first second", () => {
   const early = play([announced!, answered!, { kind: "answer", takes: true }]);
   assert.equal(early.state.stage, "briefing");
   assert.equal(play([announced!, answered!, key("1")]).state.stage, "connected");
@@ -99,14 +99,14 @@ test("[WT3] words are an answer once they were asked for; keys are one from the 
     [true, false, false, true, false, null]);
 });
 
-test("[WT4] a summary that does not come is not waited for, and the question is put twice", () => {
+test("[WT4] a missing summary is not waited for, and the question is put twice", () => {
   const played = play([announced!, answered!, spoken!, WARM_LIMITS.summaryMs, spoken!]);
   assert.deepEqual([played.state.stage, kinds(played).at(-1)], ["asking", "say question"]);
   const again = play([...ASKED, WARM_LIMITS.decideMs]);
   assert.deepEqual(kinds(again).filter((kind) => kind === "say question").length, 2);
 });
 
-test("[WT5] when what was set aside is spent, the talk ends", () => {
+test("[WT5] when the held amount is spent, the talk ends", () => {
   const played = play([...ASKED, key("1"), SETTINGS.talkMs]);
   assert.deepEqual(
     played.actions.slice(-2), [{ kind: "hang_up_leg" }, { kind: "end_call", isOutOfTime: true }]);
@@ -123,7 +123,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
     .map((cause): WarmEvent => ({ kind: "leg_ended", cause } as WarmEvent)),
 );
 
-test("[WT6] in whatever order things happen: steps of the table, one leg, one end, nobody left on hold", () => {
+test("[WT6] any order of events: steps of the table, one leg, one end, nobody left on hold", () => {
   fc.assert(fc.property(fc.array(anyStep, { maxLength: 40 }), (steps) => {
     const played = play(steps);
     for (const [at, stage] of played.stages.slice(1).entries()) {
@@ -152,7 +152,7 @@ test("[WT6] in whatever order things happen: steps of the table, one leg, one en
   }), { numRuns: 2000 });
 });
 
-test("[WT7] it ends by itself, whatever nobody says", () => {
+test("[WT7] a warm transfer ends by itself even if nobody says anything", () => {
   fc.assert(fc.property(fc.array(anyStep, { maxLength: 12 }), (steps) => {
     assert.equal(play([...steps, SETTINGS.talkMs + 40]).state.stage, "over");
   }), { numRuns: 100 });

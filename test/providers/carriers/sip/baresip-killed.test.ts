@@ -21,7 +21,7 @@ const skip = process.env.PROOF === "long" ? noBaresip() : "npm run prove runs it
 const TALK_MS = 8000;
 const NUMBERS = { caller: "+14155550181", out: "+14155550182", colleague: "+14155550183" };
 
-test("[WT28] killed with caller and colleague on the line: both legs are closed, billed once, said and recorded, and nothing is open", { skip, timeout: 180_000 }, async () => {
+test("[WT28] killed with caller and colleague connected: both legs closed, billed once, reported and recorded", { skip, timeout: 180_000 }, async () => {
   const model = await startScriptedModel();
   model.script(({ messages }) => /Keypad input: 5/.test(JSON.stringify(messages.at(-1)))
     ? { toolCalls: [{ id: "c1", name: "transfer_to_colleague", arguments: "{}" }] }

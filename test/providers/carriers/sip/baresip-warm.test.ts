@@ -126,7 +126,7 @@ const transferOf = async (callId: number): Promise<Record<string, unknown>> =>
 /** Longer than the tones have to be heard. */
 const TALK_MS = 13_000;
 
-test("[WT20] [WT27] a caller hears music, the colleague what it is about; then the two hear each other, and are let go together", LIMITED, async (t: TestContext) => {
+test("[WT20] [WT27] a caller hears music, a colleague the briefing; then each hears the other, and both lines end together", LIMITED, async (t: TestContext) => {
   const pair = await putThrough();
   await pair.stage("dialling");
   await pair.stage("asking");
@@ -177,7 +177,7 @@ test("[WT20] [WT27] a caller hears music, the colleague what it is about; then t
   assert.equal((await fetch(url)).status, 404, "gone with its call");
 });
 
-test("[WT21] a telephone that declines by key leaves the caller with the assistant, who is told so", LIMITED, async (t: TestContext) => {
+test("[WT21] a telephone that declines by key leaves the caller with the assistant, which is told", LIMITED, async (t: TestContext) => {
   const pair = await putThrough({ hold_music: "none" });
   await pair.stage("briefing");
   await pair.colleague.command("sndcode", "2");
@@ -194,7 +194,7 @@ test("[WT21] a telephone that declines by key leaves the caller with the assista
   assert.deepEqual([outcome, why], ["declined", "The colleague did not take the call."]);
 });
 
-test("[WT21] a telephone that hangs up while it is briefed has declined", LIMITED, async () => {
+test("[WT21] a telephone that hangs up during the briefing has declined", LIMITED, async () => {
   const pair = await putThrough();
   await pair.stage("briefing");
   await pair.colleague.command("hangup");
@@ -216,7 +216,7 @@ test("[WT22] a caller who hangs up while the colleague is asked leaves no line o
   await pair.recordings();
 });
 
-test("[WT21] a number nobody has is no colleague", LIMITED, async () => {
+test("[WT21] an unknown number reaches no colleague", LIMITED, async () => {
   const pair = await putThrough({ supervisor_phone: "sip:nobody@127.0.0.1" });
   assert.equal((await pair.stage("over")).outcome, "failed");
   await saidTo(pair.callId, "could not put you through");

@@ -87,7 +87,7 @@ async function talk(
   opus.close();
 }
 
-test("[VL207] a page that agrees on keys is heard and hears, a frame for each frame", async () => {
+test("[VL207] after the DTLS handshake page and server hear each other, frame for frame", async () => {
   await withLine(async (line) => {
     await talk(line, 50);
     // What was sent last is on its way.
@@ -103,7 +103,7 @@ test("[VL207] a page that agrees on keys is heard and hears, a frame for each fr
   });
 });
 
-test("[VL208] of packets lost one by one nothing is silent: the next one tells of each", async () => {
+test("[VL208] single lost packets leave no gap: Opus FEC in the next packet restores each", async () => {
   await withLine(async (line) => {
     const speech = await speak("We are open every day of the week from nine in the morning.");
     const sound: Sound = (frame) => {
@@ -122,7 +122,7 @@ test("[VL208] of packets lost one by one nothing is silent: the next one tells o
   });
 });
 
-test("[VL209] a page whose network changes is sent to where its checks come from now", async () => {
+test("[VL209] a page whose network changes is sent sound at the address of its latest checks", async () => {
   await withLine(async (line) => {
     await talk(line, 10);
     const { page } = line;
@@ -137,7 +137,7 @@ test("[VL209] a page whose network changes is sent to where its checks come from
   });
 });
 
-test("[VL210] an impostor gets no keys: another certificate, or the page's without its key", async () => {
+test("[VL210] an impostor gets no keys: neither with another certificate nor with the page's without its key", async () => {
   const page = await FarPage.open();
   const stranger = await FarPage.open();
   const { answer, received } = await open(page, stranger.offer);
@@ -152,7 +152,7 @@ test("[VL210] an impostor gets no keys: another certificate, or the page's witho
   for (const one of [page, stranger, thief]) one.close();
 });
 
-test("[VL211] strangers and rubbish are not answered and do no harm to the call", async () => {
+test("[VL211] packets from strangers and malformed packets get no answer and do not harm the call", async () => {
   await withLine(async (line) => {
     const stranger = await FarPage.open();
     const way = wayOf(line.answer);
@@ -177,7 +177,7 @@ test("[VL211] strangers and rubbish are not answered and do no harm to the call"
   });
 });
 
-test("[VL212] a page that is silent for a second is lost; a peer that is closed is gone", async () => {
+test("[VL212] a page silent for a second is lost; a closed peer answers nothing more", async () => {
   await withLine(async (line) => {
     await talk(line, 10);
     const sinceMs = performance.now();
@@ -213,7 +213,7 @@ function pieceOf(number: number): Buffer {
   return piece;
 }
 
-test("[VL216] pieces of messages that never become whole end the call before they fill the memory", async () => {
+test("[VL216] DTLS fragments that never become whole end the call before they fill the memory", async () => {
   await withLine(async ({ page, received }) => {
     const lost = received.event("lost");
     for (let number = 0; number < 1000; number += 1) {

@@ -18,7 +18,7 @@ const REQUEST = Buffer.from(
 /** RFC 5769, 2.2: the answer, but for the SOFTWARE we do not send. */
 const PLACE = { address: "192.0.2.1", port: 32_853 };
 
-test("[VL203] checks are judged and answered as the standard's own examples are", () => {
+test("[VL203] STUN checks are verified and answered like the RFC's own examples", () => {
   const check = parseCheck(REQUEST);
   assert.ok(check);
   assert.equal(check.username, "evtj");
@@ -36,7 +36,7 @@ test("[VL203] checks are judged and answered as the standard's own examples are"
     "0002a1470113a9faa5d3f179bc25f4b5bed2b9d9");
 });
 
-test("[VL204] whatever comes in place of a check is no check, and throws nothing", () => {
+test("[VL204] malformed STUN checks are ignored and throw nothing", () => {
   assert.equal(parseCheck(REQUEST.subarray(0, 60)), null);
   fc.assert(fc.property(
     fc.array(fc.tuple(fc.nat(REQUEST.length - 1), fc.nat(255)), { maxLength: 8 }), (changes) => {
@@ -54,7 +54,7 @@ const ANSWER = {
   sessionId: "1",
 };
 
-test("[VL205] an offer of sound is answered with Opus that tells packets again, one port, every address", () => {
+test("[VL205] an audio offer is answered with Opus with FEC, one port and every address", () => {
   const offer = readOffer(pageOffer());
   assert.ok(typeof offer !== "string", String(offer));
   assert.equal(offer.payloadType, 111);
@@ -68,7 +68,7 @@ test("[VL205] an offer of sound is answered with Opus that tells packets again, 
   assert.ok(answer.some((line) => line.startsWith("a=fmtp:111") && line.includes("useinbandfec=1")));
 });
 
-test("[VL206] an offer that cannot be taken is refused with its reason, whatever it is", () => {
+test("[VL206] an offer that cannot be accepted is refused with its reason", () => {
   const refused = (instead: Record<string, string>): string => {
     const offer = readOffer(pageOffer(instead));
     assert.equal(typeof offer, "string", JSON.stringify(offer));
