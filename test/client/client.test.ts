@@ -119,7 +119,7 @@ test("[CC3] a watched conversation neither misses nor repeats an event across cu
   assert.ok(states.includes(false) && states[0] === true);
 });
 
-test("[CC4] a refused message throws in the server's words; a passing one is tried again", async () => {
+test("[CC4] a refused message throws with the server's text; a temporary refusal is retried", async () => {
   const { uuid } = await newAssistant(server);
   const conversation = await newConversation(server, uuid, { type: "test" });
   const parley = createParley({ baseUrl: `${server.url}/api` });
@@ -140,7 +140,7 @@ test("[CC4] a refused message throws in the server's words; a passing one is tri
   assert.equal(calls, 3);
 });
 
-test("[CC5] a stream is taken up at once when the browser's network is back, however long it was away", async (context) => {
+test("[CC5] a stream resumes at once when the browser is online again, however long it was offline", async (context) => {
   const page = new EventTarget();
   let waits = 0;
   Object.assign(globalThis, {
@@ -178,7 +178,7 @@ test("[CC5] a stream is taken up at once when the browser's network is back, how
   assert.equal(asked, 4);
 });
 
-test("[CC6] a wrong baseUrl is told at once, and so is a place that answers with something else", async () => {
+test("[CC6] a wrong baseUrl is reported at once, and so is an address where another server answers", async () => {
   for (const baseUrl of [
     "", "/api", "localhost:8080/api", "parley.example/api", "ftp://127.0.0.1/api",
     "http://me:secret@127.0.0.1/api",
@@ -205,7 +205,7 @@ test("[CC6] a wrong baseUrl is told at once, and so is a place that answers with
   }
 });
 
-test("[CC7] a server that says when to come back is asked again then, and after a minute at most", async (context) => {
+test("[CC7] the client follows Retry-After, up to a minute", async (context) => {
   mock.timers.enable({ apis: ["setTimeout", "Date"], now: Date.parse("2026-01-01T00:00:00Z") });
   context.after(() => mock.timers.reset());
   for (const [status, after, seconds] of [

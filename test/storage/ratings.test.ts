@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
 
 for (const engine of ENGINES) {
-  const name = `[WG215] ${engine.name}: a reply and a conversation are rated, each once, by who has them`;
+  const name = `[WG215] ${engine.name}: a reply and a conversation can be rated, each once, by whoever has access`;
   test(name, { skip: engine.skip ?? false }, async (context) => {
     const storage = await openFor(context, engine);
     const world = createWorld(storage);

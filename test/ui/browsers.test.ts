@@ -104,7 +104,7 @@ function tooNew(name: string, text: string, [chrome, firefox, safari]: Versions)
 const plain = async (name: BundleName): Promise<string> =>
   Buffer.from((await bundlePage(name)).plain).toString();
 
-test("[UI130] pages use nothing of the list that their oldest browsers do not have", async () => {
+test("[UI130] pages use none of the listed features that their oldest supported browsers lack", async () => {
   const scripts = ["widget.js", "widget-chat.js", "widget-call.js"] as const;
   const found: string[] = [];
   for (const name of scripts) found.push(...tooNew(name, await plain(name), oldestOf("widget")));
@@ -119,7 +119,7 @@ test("[UI130] pages use nothing of the list that their oldest browsers do not ha
   assert.deepEqual(found, []);
 });
 
-test("[UI130] what is too new is found", () => {
+test("[UI130] features that are too new are found", () => {
   const found = tooNew("widget.js", "a.toSorted();URL.canParse(b);/(?<!c)d/.test(e)", [108, 121, 16]);
   assert.deepEqual(found,
     ["widget.js: .toSorted(", "widget.js: .canParse(", "widget.js: (?<!c)d (look-behind)"]);

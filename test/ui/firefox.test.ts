@@ -57,7 +57,7 @@ test("[FX2] in Firefox the widget answers, survives a reload and hears a call", 
   });
 });
 
-test("[FX3] in Firefox a day among the filters of a list is read whole at 1280 px", { skip }, async () => {
+test("[FX3] in Firefox a day in a list's filters is fully readable at 1280 px", { skip }, async () => {
   await dashboard.withDashboard(async ({ page, go }) => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await go("/calls");

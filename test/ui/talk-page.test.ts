@@ -62,7 +62,7 @@ const inState = (page: Page, state: string): Promise<void> =>
 const isOver = (page: Page): Promise<void> =>
   page.getByRole("button", { name: "Call again" }).waitFor();
 
-test("[UI2] without a microphone the page says so, one types and hears the answers, and reads further up undisturbed", { skip, timeout: 180_000 }, async () => {
+test("[UI2] without a microphone the page says so; one can type, hear the answers and scroll up undisturbed", { skip, timeout: 180_000 }, async () => {
   await withPageOf("refused", "light", async (page) => {
     await press(page, "Start the call");
     await page.getByRole("alert").waitFor();
@@ -107,7 +107,7 @@ function watchFrames(page: Page): Frames {
   };
 }
 
-test("[UI140] a page whose sound never begins, as where the browser has nothing to play it with, says so in the call", { skip, timeout: 180_000 }, async () => {
+test("[UI140] a page whose audio never starts, as without a sound device, says so during the call", { skip, timeout: 180_000 }, async () => {
   await withPage(async (page) => {
     // As in Firefox without a sound device.
     await page.addInitScript(`
@@ -148,7 +148,7 @@ test("[UI3] mute silences the microphone of one call and is off again in the nex
   });
 });
 
-test("[UI4] hanging up works at every step of connecting and frees the microphone", { skip, timeout: 180_000 }, async () => {
+test("[UI4] hanging up works at every stage of connecting and releases the microphone", { skip, timeout: 180_000 }, async () => {
   await withPage(async (page) => {
     const idle = async (): Promise<void> => {
       await press(page, "Hang up");
@@ -189,7 +189,7 @@ test("[UI4] hanging up works at every step of connecting and frees the microphon
   });
 });
 
-test("[UI5] a call ends when its microphone goes or its page is left, and the page says why", { skip, timeout: 180_000 }, async () => {
+test("[UI5] a call ends when its microphone is lost or its page is left, and the page says why", { skip, timeout: 180_000 }, async () => {
   await withPage(async (page) => {
     await press(page, "Start the call");
     await inState(page, "listening");
@@ -219,7 +219,7 @@ test("[UI5] a call ends when its microphone goes or its page is left, and the pa
   });
 });
 
-test("[UI5] a page that was left in a call, and is shown again as it was, says that the call is over", { skip: skip || notLong, timeout: 180_000 }, async () => {
+test("[UI5] a page left in a call and restored from the back/forward cache says that the call is over", { skip: skip || notLong, timeout: 180_000 }, async () => {
   await withPageOf("beeps", "whole", async (page) => {
     await press(page, "Start the call");
     await inState(page, "listening");
@@ -233,7 +233,7 @@ test("[UI5] a page that was left in a call, and is shown again as it was, says t
   });
 });
 
-test("[UI134] [UI135] a connection that goes silent is told, forgotten when it is back, and given up after half a minute", { skip, timeout: 180_000 }, async () => {
+test("[UI134] [UI135] a silent connection is reported, cleared once it is back, and given up after half a minute", { skip, timeout: 180_000 }, async () => {
   await withPage(async (page) => {
     const opened = Promise.withResolvers<(message: object) => void>();
     await page.routeWebSocket("**/call?*", (socket) => socket.onMessage((message) => {
@@ -261,7 +261,7 @@ test("[UI134] [UI135] a connection that goes silent is told, forgotten when it i
   });
 });
 
-test("[UI6] the assistant's last words are played to their end, the microphone already free", { skip, timeout: 180_000 }, async () => {
+test("[UI6] the assistant's last words are played to the end, with the microphone already released", { skip, timeout: 180_000 }, async () => {
   await withPage(async (page) => {
     const ended = Promise.withResolvers<number>();
     await page.routeWebSocket("**/call?*", (socket) => {
@@ -291,7 +291,7 @@ test("[UI6] the assistant's last words are played to their end, the microphone a
   });
 });
 
-test("[UI7] the page is readable in light and dark, large enough for a thumb, and works by keyboard", { skip, timeout: 180_000 }, async () => {
+test("[UI7] the page is readable in light and dark, its targets fit a thumb, and it works by keyboard", { skip, timeout: 180_000 }, async () => {
   await withPage(async (page) => {
     const pressed = Promise.withResolvers<string>();
     page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => {
@@ -333,7 +333,7 @@ test("[UI7] the page is readable in light and dark, large enough for a thumb, an
   });
 });
 
-test("[UI138] in a window of 320 by 256 px the keypad comes into view, and the focus lies below none of the buttons that stay", { skip }, async () => {
+test("[UI138] at 320 by 256 px the keypad scrolls into view, and fixed buttons never cover the focus", { skip }, async () => {
   await withPage(async (page) => {
     await page.setViewportSize({ width: 320, height: 256 });
     await press(page, "Start the call");
@@ -353,7 +353,7 @@ test("[UI138] in a window of 320 by 256 px the keypad comes into view, and the f
   });
 });
 
-test("[UI8] the page may load nothing from elsewhere and run nothing written into it", async () => {
+test("[UI8] the page's CSP forbids foreign resources and inline scripts", async () => {
   const { headers } = await fetch(`${server.url}/talk/00000000-0000-4000-8000-000000000000`);
   const policy = headers.get("content-security-policy") ?? "";
   assert.match(policy, /default-src 'none'; script-src 'self'; style-src 'self';/);

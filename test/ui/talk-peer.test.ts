@@ -290,7 +290,7 @@ test("[VL200] [CR350] a page calls over WebRTC: heard, answered, recorded, and n
   assert.ok(spoken.filter((word) => heard.includes(word)).length >= 3, heard.join(" "));
 });
 
-test("[WG39] a call in the widget goes over WebRTC, too, on a page of another origin under its policy", { skip, timeout: 180_000 }, async () => {
+test("[WG39] a call in the widget uses WebRTC too, on a page of another origin under its CSP", { skip, timeout: 180_000 }, async () => {
   const greeting = "Hello there.";
   // Long enough for the peers' thread, which says once a second how it sounds.
   const text = "We repair and rent bicycles every day of the week.";

@@ -26,7 +26,7 @@ const steepest = (sound: number[]): number =>
 const crossings = (sound: ArrayLike<number>): number =>
   Array.from(sound).filter((sample, at, all) => at > 0 && all[at - 1]! < 0 && sample >= 0).length;
 
-test("[UI9] at any rate of the device speech sounds as it is, and begins, runs dry and is cleared without a click", async () => {
+test("[UI9] at any device rate speech sounds right and starts, runs dry and is cleared without a click", async () => {
   for (const rate of RATES) {
     const thread = await openThread(rate, "playback");
     const speech = pcm(1);
@@ -47,7 +47,7 @@ test("[UI9] at any rate of the device speech sounds as it is, and begins, runs d
   }
 });
 
-test("[UI10] a device that does not play keeps a minute; what is lost after that is told and counted", async () => {
+test("[UI10] a device that does not play buffers a minute; audio lost after that is reported and counted", async () => {
   const thread = await openThread(48_000, "playback");
   for (let second = 0; second < 60; second += 1) thread.port.onmessage({ data: pcm(1) });
   assert.equal(thread.told.length, 0);
@@ -61,7 +61,7 @@ test("[UI10] a device that does not play keeps a minute; what is lost after that
   assert.ok(Math.abs(cleared!.dropped_ms! - 42_000) < 10, `${cleared!.dropped_ms}`);
 });
 
-test("[UI11] at any rate of the device the microphone becomes frames of 20 ms at 16 kHz", async () => {
+test("[UI11] at any device rate the microphone delivers 20 ms frames at 16 kHz", async () => {
   for (const rate of RATES) {
     const thread = await openThread(rate, "capture");
     const sound = tone(1, rate);

@@ -46,7 +46,7 @@ test("[UI131] in WebKit the widget answers and shows the same after a reload", {
   model.script(null);
 });
 
-test("[UI132] in WebKit people sign in to the dashboard and see what happens, live", { skip, timeout }, async () => {
+test("[UI132] in WebKit people sign in to the dashboard and see events live", { skip, timeout }, async () => {
   const shows = (text: string): string =>
     `document.querySelector("#app")?.innerText.includes(${JSON.stringify(text)})`;
   await inWebKit(async (page) => {

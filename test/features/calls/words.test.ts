@@ -211,7 +211,7 @@ async function withPage(
   await context.close();
 }
 
-test("[UI129] the browser hears where the server cannot, and says so before; where neither can, one types", { skip: noBrowser(), timeout: 180_000 }, async (t) => {
+test("[UI129] if the server has no recogniser the browser's is used, and the page says so; without either one types", { skip: noBrowser(), timeout: 180_000 }, async (t) => {
   const browser = await openBrowser("beeps");
   t.after(() => browser.close());
   await withPage(browser, RECOGNITION, async (page) => {

@@ -20,7 +20,7 @@ const form = {
   ],
 };
 
-test("[WG221] no chat begins without the answers the assistant requires, whoever asks the server", async () => {
+test("[WG221] no chat starts without the answers the assistant requires, even over the API", async () => {
   const { uuid } = await newAssistant(server, { widget_settings: { form } });
   const create = (variables: object, type = "widget") =>
     server.call("POST", "/conversations", { body: { assistant_id: uuid, variables, type } });
@@ -38,7 +38,7 @@ test("[WG221] no chat begins without the answers the assistant requires, whoever
   assert.equal(wrong.status, 422);
 });
 
-test("[OA89] a question whose name every object has is asked like any other, and one nobody can answer is refused", async () => {
+test("[OA89] a form field may be named like an object's built-in property; an unanswerable name is refused", async () => {
   const of = (name: string) => ({ widget_settings: { form: {
     fields: [{ name, label: "x", required: true }],
   } } });
@@ -55,7 +55,7 @@ test("[OA89] a question whose name every object has is asked like any other, and
   }
 });
 
-test("[OA91] two questions of one name are refused: an answer to each has nowhere to be", async () => {
+test("[OA91] two form fields of one name are refused", async () => {
   const field = { name: "email", label: "x" };
   const { status, body } = await server.call("POST", "/user/assistant", { body: {
     name: "A", system_prompt: "Help.", widget_settings: { form: { fields: [field, field] } },
@@ -65,7 +65,7 @@ test("[OA91] two questions of one name are refused: an answer to each has nowher
     "The widget settings.form.fields.1.name has a duplicate value."] });
 });
 
-test("[WG222] the questions of the settings are asked, and their answers are the conversation's variables", { skip }, async () => {
+test("[WG222] the form's questions are asked, and their answers become the conversation's variables", { skip }, async () => {
   await withWidget({ settings: { widget_settings: { form } } }, async (seen) => {
     const { page } = seen;
     await seen.launcher.click();
@@ -83,7 +83,7 @@ test("[WG222] the questions of the settings are asked, and their answers are the
   });
 });
 
-test("[WG223] the greeting comes by itself on the pages it is for, and not twice to one visitor", { skip }, async () => {
+test("[WG223] the greeting appears by itself on its pages, once per visitor", { skip }, async () => {
   assert.equal(isOn(["/shop/*"], "/shop/bikes"), true);
   assert.equal(isOn(["/shop", "/cart"], "/shop/bikes"), false);
   assert.equal(isOn([], "/"), true);
@@ -123,7 +123,7 @@ const newSecret = async (assistant: number): Promise<string> => {
   return made.body.secret as string;
 };
 
-test("[WG224] a signed visitor goes on with their conversation; an id without its signature is refused and reads nobody's", async () => {
+test("[WG224] a signed visitor continues their conversation; an id without its signature is refused and shows nothing", async () => {
   const { id, uuid } = await newAssistant(server, { widget_settings: { form } });
   const state = () => server.call("GET", `/user/assistants/${id}/identity-secret`);
   const create = (visitor: object, more: object = {}) => server.call("POST", "/conversations", {
@@ -169,7 +169,7 @@ test("[WG224] a signed visitor goes on with their conversation; an id without it
   assert.equal(there.status, 403);
 });
 
-test("[WG225] for a day the secret before is taken as well, and no key but a builder's makes one", async () => {
+test("[WG225] the previous identity secret is valid until there are two newer ones; other accounts cannot make one", async () => {
   const { id, uuid } = await newAssistant(server, {});
   const secrets = [await newSecret(id), await newSecret(id)];
   const create = (secret: string) => server.call("POST", "/conversations", {
@@ -185,7 +185,7 @@ test("[WG225] for a day the secret before is taken as well, and no key but a bui
   assert.equal(made.status, 404);
 });
 
-test("[WG226] the widget of a signed visitor shows their chat on another device, and nothing of it once they have signed out", { skip }, async () => {
+test("[WG226] a signed visitor's widget shows their chat on another device, and nothing of it after sign-out", { skip }, async () => {
   await withWidget({ settings: { widget_settings: { form } }, expects: /data-user-id was refused/ }, async (seen, uuid) => {
     const { data } = (await server.call("GET", "/user/assistants/get?per_page=50")).body as {
       data: { id: number; uuid: string }[];

@@ -80,7 +80,7 @@ const speak = ({ log }: Seen, text: string): Promise<void> => log.evaluate((elem
   return shown;
 }, [...loopbackAudio(text, 16_000)]);
 
-test("[WG20] a call begins in the chat, on the conversation that is open, and the chat goes on after it", { skip, timeout }, async () => {
+test("[WG20] a call starts in the chat, in the open conversation, and the chat continues after it", { skip, timeout }, async () => {
   await withWidget({ settings, prepare: WATCH }, async (seen) => {
     const { page } = seen;
     const scripts: string[] = [];
@@ -116,7 +116,7 @@ test("[WG20] a call begins in the chat, on the conversation that is open, and th
   });
 });
 
-test("[WG308] that a call has ended and that a colleague has left is told to screen readers, each once", { skip, timeout }, async () => {
+test("[WG308] screen readers announce once each that a call has ended and that a colleague has left", { skip, timeout }, async () => {
   await withWidget({ settings }, async (seen) => {
     const { page } = seen;
     await open(seen);
@@ -148,7 +148,7 @@ test("[WG308] that a call has ended and that a colleague has left is told to scr
   });
 });
 
-test("[WG21] what both say, and a colleague who takes over, is in the log as it is said, and what the assistant does is told", { skip, timeout }, async () => {
+test("[WG21] the log shows what both say, a colleague who takes over, and the assistant's actions, live", { skip, timeout }, async () => {
   await withWidget({
     settings: { ...settings, endpoint_sensitivity: 1 }, prepare: SPEAKS_WORDS,
   }, async (seen) => {
@@ -186,7 +186,7 @@ test("[WG21] what both say, and a colleague who takes over, is in the log as it 
 const REJECTS = `navigator.mediaDevices.getUserMedia = () =>
   Promise.reject(new DOMException("no", window.rejection));`;
 
-test("[WG23] a microphone that is refused, missing or taken is explained in words", { skip, timeout }, async () => {
+test("[WG23] a refused, missing or busy microphone is explained", { skip, timeout }, async () => {
   await withWidget({ settings, prepare: REJECTS }, async (seen, uuid) => {
     const { page } = seen;
     await open(seen);
@@ -212,7 +212,7 @@ test("[WG23] a microphone that is refused, missing or taken is explained in word
   });
 });
 
-test("[WG24] where the browser tells beforehand that there can be no call, a link opens the window", { skip, timeout }, async () => {
+test("[WG24] if the browser rules out a call beforehand, a link opens the talk window instead", { skip, timeout }, async () => {
   for (const given of [
     { headers: { "permissions-policy": "microphone=()" } },
     { prepare: 'Object.defineProperty(window, "isSecureContext", { value: false });' },
@@ -231,7 +231,7 @@ test("[WG24] where the browser tells beforehand that there can be no call, a lin
   }
 });
 
-test("[WG25] where the page's policy stops the call's sound or socket, the window opens and words say so", { skip, timeout }, async () => {
+test("[WG25] if the page's CSP blocks the call's audio or socket, the talk window opens and the chat explains it", { skip, timeout }, async () => {
   for (const [policy, expects, attributes] of [
     // A nonce is handed on to modules, but not to an audio thread's.
     [strictPolicy(server.url, "'nonce-n'"), /script-src/, { nonce: "n" }],
@@ -254,7 +254,7 @@ test("[WG25] where the page's policy stops the call's sound or socket, the windo
   }
 });
 
-test("[WG22] [WG26] mute silences the microphone and says so; a call goes on with the chat closed, its launcher leads back, and no page keeps one", { skip, timeout }, async () => {
+test("[WG22] [WG26] mute silences the microphone and says so; a call continues with the chat closed, its launcher leads back, and no call survives the page", { skip, timeout }, async () => {
   await withWidget({ settings, prepare: WATCH }, async (seen) => {
     const { page } = seen;
     await open(seen);
@@ -286,7 +286,7 @@ test("[WG22] [WG26] mute silences the microphone and says so; a call goes on wit
   });
 });
 
-test("[WG27] answers before the chat are known in the call, which cannot begin before them", { skip, timeout }, async () => {
+test("[WG27] answers given before the chat are known in the call, which cannot start without them", { skip, timeout }, async () => {
   await withWidget({
     settings: { ...settings, initial_message: "Hello {{customer_name}}, hi!" },
     attributes: { "data-fields": '[{"name":"customer_name","label":"Your name"}]' },
@@ -303,7 +303,7 @@ test("[WG27] answers before the chat are known in the call, which cannot begin b
   });
 });
 
-test("[WG28] the server's reason for a call that does not begin or does not last is shown", { skip, timeout }, async () => {
+test("[WG28] the server's reason for a call that fails or is cut short is shown", { skip, timeout }, async () => {
   const { key } = await server.newAccount({ balance: "0.01" });
   await withWidget({ settings, key }, async (seen) => {
     const { page } = seen;
@@ -324,7 +324,7 @@ test("[WG28] the server's reason for a call that does not begin or does not last
   });
 });
 
-test("[WG29] what a call is made of may be loaded by any page, and nothing else of the talk page", async () => {
+test("[WG29] any page may load the scripts of a call, and nothing else of the talk page", async () => {
   const { uuid } = await newAssistant(server);
   const { plain, gzip } = await bundlePage("widget-call.js");
   assert.ok(gzip.length <= 8 * 1024, `${gzip.length}`);

@@ -26,7 +26,7 @@ const addTag = (page: Page, uuid: string, place: "head" | "body", isKept = true)
     if (!${isKept}) script.remove();
   })`);
 
-test("[WG235] an assistant whose tag is on the page twice is there once, and not at all where the tag was gone before it came", { skip }, async () => {
+test("[WG235] an assistant whose tag is on the page twice appears once; if the tag is removed early, not at all", { skip }, async () => {
   await withWidget({ ...LAX }, async (seen, uuid) => {
     await open(seen);
     await addTag(seen.page, uuid, "body");
@@ -38,7 +38,7 @@ test("[WG235] an assistant whose tag is on the page twice is there once, and not
   });
 });
 
-test("[WG251] a tag within a shadow tree puts its own assistant's widget into the page, beside another's", { skip }, async () => {
+test("[WG251] a tag in a shadow tree adds its own assistant's widget to the page, beside another's", { skip }, async () => {
   const { uuid: other } = await newAssistant(server, { name: "Other desk", status: "active" });
   await withWidget({ ...LAX }, async (seen) => {
     await open(seen);
@@ -58,7 +58,7 @@ test("[WG251] a tag within a shadow tree puts its own assistant's widget into th
   });
 });
 
-test("[WG290] widgets of two assistants in one corner cover each other in nothing: both are opened, greetings stand beyond both, and the other moves up when one goes", { skip }, async () => {
+test("[WG290] widgets of two assistants in one corner do not cover each other: both open, greetings stay clear, and one moves up when the other goes", { skip }, async () => {
   const greeting = { text: "May we help you?", after_seconds: 0 };
   const { uuid: other } = await newAssistant(server, { name: "Other desk", initial_message: "Ho!" });
   await withWidget({ ...LAX, settings: { widget_settings: { greeting } } }, async ({ page }) => {
@@ -89,7 +89,7 @@ test("[WG290] widgets of two assistants in one corner cover each other in nothin
   });
 });
 
-test("[WG295] of several assistants that greet by themselves one does at a time, the next once it is put away and nothing is open", { skip }, async () => {
+test("[WG295] of several assistants with greetings one greets at a time, the next once it is dismissed and nothing is open", { skip }, async () => {
   const settings = (text: string) =>
     ({ widget_settings: { greeting: { text, after_seconds: 0 } } });
   const { uuid: other } = await newAssistant(server, settings("Or may we?"));
@@ -112,7 +112,7 @@ test("[WG295] of several assistants that greet by themselves one does at a time,
   });
 });
 
-test("[WG306] an assistant that the page hides by its styles keeps no other from greeting", { skip }, async () => {
+test("[WG306] an assistant hidden by the page's CSS does not keep another from greeting", { skip }, async () => {
   const settings = (text: string) =>
     ({ widget_settings: { greeting: { text, after_seconds: 0 } } });
   const { uuid: other } = await newAssistant(server, settings("Or may we?"));
@@ -124,7 +124,7 @@ test("[WG306] an assistant that the page hides by its styles keeps no other from
   });
 });
 
-test("[WG236] a widget that is taken out of the page lets go of its stream, and goes on when it is put back", { skip }, async () => {
+test("[WG236] a widget removed from the page closes its stream, and continues when it is put back", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const reply = held(2);
     await open(seen);
@@ -147,7 +147,7 @@ test("[WG236] a widget that is taken out of the page lets go of its stream, and 
   });
 });
 
-test("[WG250] nothing is kept of an opened widget that a page has taken out and forgotten", { skip }, async () => {
+test("[WG250] an opened widget that the page removed and forgot is garbage-collected", { skip }, async () => {
   await withWidget({}, async (seen) => {
     await open(seen);
     await seen.box.waitFor();
@@ -167,7 +167,7 @@ test("[WG250] nothing is kept of an opened widget that a page has taken out and 
   });
 });
 
-test("[WG237] a page that puts another body in place of its own keeps the widget whose tag is in the head", { skip }, async () => {
+test("[WG237] a page that replaces its body keeps the widget whose tag is in the head", { skip }, async () => {
   await withWidget({ ...LAX, script: null }, async (seen, uuid) => {
     await addTag(seen.page, uuid, "head");
     const reply = held(2);
@@ -203,7 +203,7 @@ const HARD = `
     position: relative !important; z-index: 0 !important; contain: strict !important;
   }`;
 
-test("[WG238] no rule a page has for all its elements changes or covers the widget, and a page can hide it", { skip }, async () => {
+test("[WG238] no global CSS of a page changes or covers the widget, and a page can hide it", { skip }, async () => {
   const looks: string[] = [];
   const places: unknown[] = [];
   for (const css of ["/* none */", HARD]) {
@@ -233,7 +233,7 @@ test("[WG238] no rule a page has for all its elements changes or covers the widg
   assert.deepEqual(places[1], places[0]);
 });
 
-test("[WG280] on a page that moves or filters all its body the widget keeps to the window", { skip }, async () => {
+test("[WG280] on a page with a transform or filter on its body the widget stays in the window", { skip }, async () => {
   const places: unknown[] = [];
   for (const css of ["/* none */", "body { transform: translateZ(0) }", "body { filter: grayscale(1) }"]) {
     await withWidget({ ...LAX }, async (seen) => {
@@ -254,7 +254,7 @@ test("[WG280] on a page that moves or filters all its body the widget keeps to t
   assert.deepEqual(places[2], places[0]);
 });
 
-test("[WG239] what is typed in the widget is no shortcut of the page, and a printed page has no widget", { skip }, async () => {
+test("[WG239] typing in the widget triggers no shortcut of the page, and printed pages have no widget", { skip }, async () => {
   await withWidget({
     prepare: `window.heard = [];
       for (const type of ["keydown", "keypress", "keyup"]) {
@@ -281,7 +281,7 @@ test("[WG239] what is typed in the widget is no shortcut of the page, and a prin
   });
 });
 
-test("[WG256] in a frame that may send no forms the questions are answered and messages sent", { skip }, async () => {
+test("[WG256] in a sandboxed frame without forms the questions can be answered and messages sent", { skip }, async () => {
   await withWidget({
     headers: { "content-security-policy": "sandbox allow-scripts allow-same-origin" },
     attributes: { "data-fields": JSON.stringify([{ name: "name", label: "Name", required: true }]) },
@@ -299,7 +299,7 @@ test("[WG256] in a frame that may send no forms the questions are answered and m
   });
 });
 
-test("[WG242] on a page that enlarges all of itself the widget is within the window", { skip }, async () => {
+test("[WG242] on a zoomed page the widget stays within the window", { skip }, async () => {
   for (const viewport of [{ width: 1280, height: 720 }, { width: 400, height: 600 }]) {
     await withWidget({ ...LAX, context: { viewport } }, async (seen) => {
       await seen.page.addStyleTag({ content: "html { zoom: 1.25 }" });
@@ -312,7 +312,7 @@ test("[WG242] on a page that enlarges all of itself the widget is within the win
   }
 });
 
-test("[WG252] [WG253] where the window has become low, by a keyboard or at 400 %, all of the chat stays within it, also on a page that enlarges itself", { skip }, async () => {
+test("[WG252] [WG253] in a low window (keyboard, or 400 % zoom) the whole chat stays within it, even on a zoomed page", { skip }, async () => {
   await withWidget({ ...LAX, context: { viewport: { width: 400, height: 800 } } }, async (seen) => {
     await seen.page.addStyleTag({ content: "html { zoom: 1.5 }" });
     await open(seen);
@@ -333,7 +333,7 @@ test("[WG252] [WG253] where the window has become low, by a keyboard or at 400 %
   });
 });
 
-test("[WG258] [WG291] in a window of 320 by 256 px three lines of the chat are read, and what is asked in it is scrolled, with room for a field and its label", { skip }, async () => {
+test("[WG258] [WG291] at 320 by 256 px three lines of the chat are visible, and its form is scrolled, with room for a field and its label", { skip }, async () => {
   const settings = { desk: {
     visitor_may_ask: true, office_hours: { hours: {}, message: "Nobody is here.", callback: true },
   } };
@@ -365,7 +365,7 @@ test("[WG258] [WG291] in a window of 320 by 256 px three lines of the chat are r
   });
 });
 
-test("[WG243] [WG248] [UI136] [UI137] the widget's letters, and the talk page's, are as large as the browser is told, whatever the page does with its own", { skip }, async () => {
+test("[WG243] [WG248] [UI136] [UI137] the widget and the talk page follow the browser's font size, whatever the page does with its own", { skip }, async () => {
   await withWidget({ ...LAX }, async (seen, uuid) => {
     await seen.page.addStyleTag({ content: "html { font-size: 62.5% }" });
     await open(seen);
@@ -407,7 +407,7 @@ test("[WG243] [WG248] [UI136] [UI137] the widget's letters, and the talk page's,
   });
 });
 
-test("[WG244] in a language from right to left the empty message box begins at the right", { skip }, async () => {
+test("[WG244] in a right-to-left language the empty message box starts at the right", { skip }, async () => {
   await withWidget({ attributes: { "data-language": "ar" }, dir: "rtl" }, async (seen) => {
     await seen.launcher.click();
     const box = seen.panel.locator("form.say textarea");

@@ -16,7 +16,7 @@ const answers = (text: string): void => model.script(() => ({ tokens: [text] }))
 const lines = async ({ log }: Seen): Promise<string[]> =>
   (await log.locator(".item").allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " "));
 
-test("[WG199] a reply that failed locks nothing: people write on, also after a reload, or begin anew", { skip, timeout }, async () => {
+test("[WG199] a failed reply blocks nothing: visitors write on, even after a reload, or start anew", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     const { page } = seen;
     await open(seen);
@@ -46,7 +46,7 @@ test("[WG199] a reply that failed locks nothing: people write on, also after a r
   });
 });
 
-test("[WG199] what was refused before it was stored is marked, and people write on", { skip, timeout }, async () => {
+test("[WG199] a message refused before it was stored is marked, and visitors write on", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     await open(seen);
     await seen.page.route("**/messages", (route) => route.fulfill({
@@ -67,7 +67,7 @@ test("[WG199] what was refused before it was stored is marked, and people write 
   });
 });
 
-test("[WG200] visitors read nothing that is meant for the owner, who gets an event, a webhook and the trouble to show", { skip, timeout }, async () => {
+test("[WG200] visitors never read what is meant for the owner, who gets an event, a webhook and a banner", { skip, timeout }, async () => {
   const { key } = await server.newAccount({ balance: "0.01" });
   const receiver = await startWebhookReceiver();
   after(receiver.close);
@@ -113,7 +113,7 @@ test("[WG200] visitors read nothing that is meant for the owner, who gets an eve
   });
 });
 
-test("[WG200] a reply that failed is the account's trouble, but for one of a test chat", { timeout }, async () => {
+test("[WG200] a failed reply counts as the account's trouble, except in a test chat", { timeout }, async () => {
   const { key } = await server.newAccount();
   const { uuid } = await newAssistant(server, {}, key);
   model.script(() => ({ status: 400 }));
@@ -128,7 +128,7 @@ test("[WG200] a reply that failed is the account's trouble, but for one of a tes
   model.script(null);
 });
 
-test("[WG201] all tabs show one conversation while it goes on, and begin anew together", { skip, timeout }, async () => {
+test("[WG201] all tabs share one conversation while it lasts, and start a new one together", { skip, timeout }, async () => {
   await withWidget({}, async (first) => {
     model.script(({ messages }) => ({ tokens: [`To ${messages.at(-1)?.content}`] }));
     await open(first);
@@ -163,7 +163,7 @@ test("[WG201] all tabs show one conversation while it goes on, and begin anew to
 
 const KEPT = `Object.values(localStorage).map((text) => JSON.parse(text))`;
 
-test("[WG202] the conversation is kept for the days the assistant says; 0 days: each tab has its own", { skip, timeout }, async () => {
+test("[WG202] the conversation is kept for the assistant's number of days; with 0 days each tab has its own", { skip, timeout }, async () => {
   for (const [days, expected] of [[undefined, 7], [30, 30]] as const) {
     const widget_settings = days === undefined ? {} : { remember_days: days };
     await withWidget({ settings: { widget_settings } }, async (seen) => {
@@ -201,7 +201,7 @@ test("[WG202] the conversation is kept for the days the assistant says; 0 days: 
   assert.deepEqual(Object.keys(body.errors), ["widget_settings.remember_days"]);
 });
 
-test("[WG203] code that is too wide is scrolled by keyboard", { skip, timeout }, async () => {
+test("[WG203] wide code can be scrolled by keyboard", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     model.script(() => ({ tokens: ["```\n", `curl ${"long".repeat(40)}`, "\n```"] }));
     await open(seen);
@@ -220,7 +220,7 @@ test("[WG203] code that is too wide is scrolled by keyboard", { skip, timeout },
   });
 });
 
-test("[WG296] what the browser keeps in another shape, as on a page that writes JSON in a way of its own, costs the talk and not the widget", { skip }, async () => {
+test("[WG296] unreadable browser storage, as on pages with their own JSON format, loses the conversation, not the widget", { skip }, async () => {
   // As scripts of before browsers had JSON do it: lists become texts.
   const prepare = `Array.prototype.toJSON = function () { return "[" + this.join() + "]"; };`;
   await withWidget({ prepare }, async (seen) => {

@@ -13,7 +13,7 @@ after(close);
 /** A page that has styles and scripts of its own. */
 const LAX = { headers: { "content-security-policy": "default-src * data: 'unsafe-inline'" } };
 
-test("[WG312] on a page of Prototype.js, whose lists have other `entries`, the chat is opened and answers", { skip }, async () => {
+test("[WG312] on a page with Prototype.js, which replaces Array's `entries`, the chat opens and answers", { skip }, async () => {
   const prepare = "Array.prototype.entries = function () { return this.slice(); };";
   await withWidget({ prepare }, async (seen) => {
     await open(seen);
@@ -33,7 +33,7 @@ const GRASPING = `
     document.addEventListener(type, (event) => event.preventDefault());
   }`;
 
-test("[WG313] no page scrolls in place of the chat, takes the focus from its box or forbids to copy and paste there", { skip }, async () => {
+test("[WG313] no page can take the chat's scrolling, focus, copy or paste", { skip }, async () => {
   await withWidget({ prepare: GRASPING }, async (seen) => {
     const { page, box, log } = seen;
     await open(seen);
@@ -55,7 +55,7 @@ test("[WG313] no page scrolls in place of the chat, takes the focus from its box
   });
 });
 
-test("[WG314] a page that the browser prepares before anybody visits it begins no chat and greets nobody", { skip }, async () => {
+test("[WG314] a prerendered page starts no chat and greets nobody", { skip }, async () => {
   const prepare = `
     Object.defineProperty(document, "prerendering", { value: true, configurable: true });
     window.visit = () => {
@@ -71,7 +71,7 @@ test("[WG314] a page that the browser prepares before anybody visits it begins n
   });
 });
 
-test("[WG315] on a page whose body is a grid or a flexible box the widget takes no place of it", { skip }, async () => {
+test("[WG315] on a page whose body is a grid or flex container the widget takes no space", { skip }, async () => {
   await withWidget({ ...LAX }, async ({ page, launcher }) => {
     await launcher.waitFor();
     const widget = page.locator("assistant-chat");
@@ -100,7 +100,7 @@ test("[WG315] on a page whose body is a grid or a flexible box the widget takes 
   });
 });
 
-test("[WG316] where Turbo makes a page of the one before, element by element, the open chat stays, and of copies of it nothing", { skip }, async () => {
+test("[WG316] when Turbo morphs one page into the next the open chat stays, and copies of it vanish", { skip }, async () => {
   await withWidget({}, async (seen) => {
     await open(seen);
     await seen.box.fill("Not sent yet");
@@ -116,7 +116,7 @@ test("[WG316] where Turbo makes a page of the one before, element by element, th
   });
 });
 
-test("[WG317] who turns a telephone with the chat open reaches the page beside it, and keeps what is typed and where one types", { skip }, async () => {
+test("[WG317] turning a phone with the chat open reaches the page beside it and keeps the draft and the caret", { skip }, async () => {
   await withWidget({ context: { viewport: { width: 390, height: 844 } } }, async (seen) => {
     const { page, panel, box } = seen;
     const isModal = (): Promise<boolean> => panel.evaluate((element) => element.matches(":modal"));
@@ -136,7 +136,7 @@ test("[WG317] who turns a telephone with the chat open reaches the page beside i
   });
 });
 
-test("[WG318] a page that begins to filter or move all its body, as its tools for reading do, keeps the launcher and the open chat in sight", { skip }, async () => {
+test("[WG318] a page that starts to filter or transform its body keeps launcher and open chat in view", { skip }, async () => {
   await withWidget({ ...LAX }, async (seen) => {
     const { page, launcher, panel } = seen;
     const there = async (part: Locator): Promise<void> => {
@@ -156,7 +156,7 @@ test("[WG318] a page that begins to filter or move all its body, as its tools fo
   });
 });
 
-test("[WG319] whatever custom properties a page has, the chat fills a telephone's screen", { skip }, async () => {
+test("[WG319] whatever custom properties a page defines, the chat fills a phone's screen", { skip }, async () => {
   await withWidget({ ...LAX, context: { viewport: { width: 390, height: 700 } } }, async (seen) => {
     const names = ["top", "height", "gap", "step", "past", "before", "others"];
     await seen.page.addStyleTag({ content: `:root { ${names.map((name) => `--${name}: 64px;`).join("")} }` });
@@ -165,7 +165,7 @@ test("[WG319] whatever custom properties a page has, the chat fills a telephone'
   });
 });
 
-test("[WG320] in an application that shows one page after the other without loading any, the greeting comes on the pages it is for", { skip }, async () => {
+test("[WG320] in a single-page application the greeting appears on the pages it is for", { skip }, async () => {
   const greeting = { text: "May we help you?", after_seconds: 0, pages: ["/shop/*"] };
   await withWidget({ settings: { widget_settings: { greeting } } }, async ({ page, launcher }) => {
     const words = page.getByText("May we help you?");
@@ -176,7 +176,7 @@ test("[WG320] in an application that shows one page after the other without load
   });
 });
 
-test("[WG321] whoever has read to the end stays there when a keyboard or a turned telephone makes the chat lower", { skip }, async () => {
+test("[WG321] visitors who are at the end of the log stay there when a keyboard or rotation shrinks the chat", { skip }, async () => {
   await withWidget({ context: { viewport: { width: 390, height: 700 } } }, async (seen) => {
     await open(seen);
     for (let count = 0; count < 4; count += 1) {

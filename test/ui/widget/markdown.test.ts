@@ -19,7 +19,7 @@ const rendered = ({ page }: Seen, text: string, isWhole = true): Promise<string>
     renderMarkdown(${JSON.stringify(text)}, ${isWhole}, (name) => name)
       .map((one) => one.outerHTML).join("").replaceAll(' dir="auto"', ""))`);
 
-test("[WG249] a script joined without a compiler gives other pages what the compiled one does", { skip }, async () => {
+test("[WG249] a script linked without a compiler exports the same names as the compiled one", { skip }, async () => {
   await withWidget({}, async ({ page }) => {
     for (const name of ["chat", "call"]) {
       const { js } = linkPage(programFile(`src/ui/widget/${name}.ts`), "esm");
@@ -32,7 +32,7 @@ test("[WG249] a script joined without a compiler gives other pages what the comp
 
 const LINK = 'target="_blank" rel="noopener noreferrer"';
 
-test("[WG209] tables, quotes, nested lists and code of a reply are shown as such", { skip }, async () => {
+test("[WG209] tables, quotes, nested lists and code of a reply are rendered as such", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const cases: [text: string, html: string][] = [
       ["> quoted\n> **twice**", "<blockquote><p>quoted<br><strong>twice</strong></p></blockquote>"],
@@ -50,7 +50,7 @@ test("[WG209] tables, quotes, nested lists and code of a reply are shown as such
   });
 });
 
-test("[WG254] a table of many columns is scrolled, its words whole", { skip }, async () => {
+test("[WG254] a table of many columns is scrolled, with its words whole", { skip }, async () => {
   const row = "| Wednesday ".repeat(8);
   await withWidget({ context: { viewport: { width: 360, height: 740 } } }, async (seen) => {
     model.script(() => ({ tokens: [`${row}|\n${"|---".repeat(8)}|\n${row}|`] }));
@@ -65,7 +65,7 @@ test("[WG254] a table of many columns is scrolled, its words whole", { skip }, a
   });
 });
 
-test("[WG255] lists in lists, twelve deep, stay within their message, with room for their words", { skip }, async () => {
+test("[WG255] lists nested twelve deep stay within their message, with room for their words", { skip }, async () => {
   const deep = Array.from({ length: 12 }, (_, at) => `${"   ".repeat(at)}1. Step ${at} of all`).join("\n");
   model.script(() => ({ tokens: [deep] }));
   await withWidget({ context: { viewport: { width: 320, height: 640 } } }, async (seen) => {
@@ -79,7 +79,7 @@ test("[WG255] lists in lists, twelve deep, stay within their message, with room 
   });
 });
 
-test("[WG210] no hostile text becomes markup, an address of a script or a request", { skip }, async () => {
+test("[WG210] hostile text never becomes markup, a script address or a request", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const hostile = [
       "<script>document.title=1</script>", "<img src=x onerror=alert(1)>", "<svg><script>1</script></svg>",
@@ -102,7 +102,7 @@ test("[WG210] no hostile text becomes markup, an address of a script or a reques
   });
 });
 
-test("[WG211] a hundred thousand brackets, stars or quotes do not hold the page up", { skip }, async () => {
+test("[WG211] a hundred thousand brackets, stars or quotes do not block the page", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const marks = ["[", "![", "[a](", "](", "*", "**a ", "_a", "`a", ">", "- ", "| a ", "<a ", "~~a", "[]", "&"];
     const slowest = await seen.page.evaluate(`import("${server.url}/widget-chat.js").then(({ renderMarkdown }) =>
@@ -120,7 +120,7 @@ test("[WG211] a hundred thousand brackets, stars or quotes do not hold the page 
   });
 });
 
-test("[WG212] half a link, bold or code is never seen while a reply is being written", { skip }, async () => {
+test("[WG212] half-written links, bold text and code are never shown during a reply", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const tokens = ["See **our ", "shop** and [the pri", "ces](https://shop.exa", "mple/prices) now."];
     const shown = ["See our", "See our shop and the pri", "See our shop and the prices"];
@@ -142,7 +142,7 @@ test("[WG212] half a link, bold or code is never seen while a reply is being wri
   });
 });
 
-test("[WG213] replies are shown on pages that allow no policy for trusted types", { skip }, async () => {
+test("[WG213] replies are shown on pages whose CSP allows no trusted types policy", { skip }, async () => {
   const policy = strictPolicy(`${server.url} ${server.url.replace("http", "ws")}`, server.url);
   const headers = { "content-security-policy": `${policy}; trusted-types 'none'` };
   await withWidget({ headers }, async (seen) => {
@@ -153,7 +153,7 @@ test("[WG213] replies are shown on pages that allow no policy for trusted types"
   });
 });
 
-test("[WG214] the panel comes when it is opened, or says that it could not be loaded", { skip }, async () => {
+test("[WG214] the panel is loaded when it is opened, or says that it could not be loaded", { skip }, async () => {
   await withWidget({}, async (seen) => {
     let loads = 0;
     await seen.page.route("**/widget-chat.js*", (route) => {

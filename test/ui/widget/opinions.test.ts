@@ -34,7 +34,7 @@ const isPressed = (seen: Seen, name: "Helpful" | "Not helpful", value: boolean) 
 const stored = (seen: Seen, path: string) =>
   seen.page.waitForResponse((response) => response.url().endsWith(path) && response.ok());
 
-test("[WG216] [WG246] a reply gets a thumb, which may change, is taken back, and is seen in all tabs", { skip }, async () => {
+test("[WG216] [WG246] a reply gets a thumb, which may change, be removed, and shows in all tabs", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const uuid = await begun(seen);
     // What the assistant says first is no answer.
@@ -68,7 +68,7 @@ test("[WG216] [WG246] a reply gets a thumb, which may change, is taken back, and
   });
 });
 
-test("[WG217] who begins anew is asked how it was, and the account reads what they said", { skip }, async () => {
+test("[WG217] visitors who start anew are asked for a rating, and the account can read it", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const { page } = seen;
     const uuid = await begun(seen);
@@ -90,7 +90,7 @@ test("[WG217] who begins anew is asked how it was, and the account reads what th
   });
 });
 
-test("[WG218] a chat that has ended asks how it was once; who does not want to say is left alone", { skip }, async () => {
+test("[WG218] an ended chat asks for a rating once; visitors who decline are left alone", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const { page } = seen;
     const uuid = await begun(seen);
@@ -108,7 +108,7 @@ test("[WG218] a chat that has ended asks how it was once; who does not want to s
   });
 });
 
-test("[WG260] who says how an ended chat was is thanked, by the region that readers hear too", { skip }, async () => {
+test("[WG260] visitors who rate an ended chat are thanked, audibly for screen readers too", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const { page } = seen;
     const uuid = await begun(seen);
@@ -123,7 +123,7 @@ test("[WG260] who says how an ended chat was is thanked, by the region that read
   });
 });
 
-test("[WG219] ratings are refused where they make no sense, and an empty comment is none", async () => {
+test("[WG219] ratings are refused where they make no sense, and an empty comment is dropped", async () => {
   const { uuid: assistant } = await newAssistant(server);
   const uuid = await newConversation(server, assistant);
   const rate = (path: string, of: object) =>
@@ -138,7 +138,7 @@ test("[WG219] ratings are refused where they make no sense, and an empty comment
   assert.deepEqual((await record(uuid)).satisfaction?.comment, null);
 });
 
-test("[WG220] [WG247] sound is off until it is turned on, and stays so in the next visit", { skip }, async () => {
+test("[WG220] [WG247] sound is off until it is turned on, and stays on in the next visit", { skip }, async () => {
   await withWidget({ prepare: "window.sounds = 0; const start = OscillatorNode.prototype.start; OscillatorNode.prototype.start = function (...given) { sounds += 1; return start.apply(this, given); };" }, async (seen) => {
     const { page } = seen;
     const uuid = await begun(seen);

@@ -21,7 +21,7 @@ const begun = async (seen: Seen): Promise<string> => {
   return /conversations\/([\w-]{36})/.exec((await made).url())?.[1] ?? "";
 };
 
-test("[WG227] who waits sees the place in line, and then the face and name of who answers, in both themes", { skip }, async () => {
+test("[WG227] a waiting visitor sees their place in line, then the face and name of who answers, in both themes", { skip }, async () => {
   const account = await server.newAccount();
   const { token: ana } = await server.app.features.accounts.createKey(account.accountId, "Ana Berg");
   const asAna = (method: string, path: string, body: object = {}) =>
@@ -70,7 +70,7 @@ const bring = (page: Page, how: "paste" | "drop", name: string, text = ""): Prom
     return event.defaultPrevented;
   })()`);
 
-test("[WG228] [WG270] [WG271] files are chosen, pasted or dropped, may be taken away, and are sent with the next message", { skip }, async () => {
+test("[WG228] [WG270] [WG271] files are chosen, pasted or dropped, can be removed, and are sent with the next message", { skip }, async () => {
   await withWidget({ settings: { widget_settings: { attachments: true } } }, async (seen) => {
     const { page, log } = seen;
     const uuid = await begun(seen);
@@ -109,7 +109,7 @@ test("[WG228] [WG270] [WG271] files are chosen, pasted or dropped, may be taken 
   });
 });
 
-test("[WG281] who chooses more files than a message takes is told so", { skip }, async () => {
+test("[WG281] choosing more files than a message takes shows a message", { skip }, async () => {
   await withWidget({ settings: { widget_settings: { attachments: true } } }, async (seen) => {
     await begun(seen);
     const [field, chosen] = [seen.page.locator("input[type=file]"), seen.panel.locator(".chosen button")];
@@ -129,7 +129,7 @@ test("[WG281] who chooses more files than a message takes is told so", { skip },
   });
 });
 
-test("[WG229] the chat is asked for by e-mail in the menu, where it is offered", { skip }, async () => {
+test("[WG229] the menu offers the chat by e-mail if that is enabled", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const { page } = seen;
     await begun(seen);
@@ -167,7 +167,7 @@ const DAY_MS = 86_400_000;
 const dayIn = (days: number): string =>
   new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
 
-test("[WG230] who asks for a person outside office hours reads when somebody is back, and leaves how to be reached", { skip }, async () => {
+test("[WG230] visitors who ask for a person outside office hours read the next hours and leave contact details", { skip }, async () => {
   const day = [{ from: "09:00", to: "17:00" }];
   const hours = Object.fromEntries(
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"].map((name) => [name, day]));
@@ -226,7 +226,7 @@ test("[WG230] who asks for a person outside office hours reads when somebody is 
   });
 });
 
-test("[WG240] who reads further up stays there while somebody types an answer", { skip }, async () => {
+test("[WG240] visitors who scrolled up stay there while a new line is being written", { skip }, async () => {
   const account = await server.newAccount();
   await withWidget({ key: account.key }, async (seen) => {
     const { panel, log } = seen;

@@ -19,7 +19,7 @@ const UNFOCUSED = `addEventListener("mousedown", (event) => {
   active?.blur();
 });`;
 
-test("[WG231] the menu opens, acts and closes where a pressed button takes no focus", { skip, timeout }, async () => {
+test("[WG231] the menu works in browsers where a pressed button gets no focus", { skip, timeout }, async () => {
   await withWidget({ prepare: UNFOCUSED }, async (seen) => {
     await open(seen);
     const more = seen.page.getByRole("button", { name: "More" });
@@ -32,7 +32,7 @@ test("[WG231] the menu opens, acts and closes where a pressed button takes no fo
   });
 });
 
-test("[WG232] the panel fills what a keyboard leaves of a telephone's screen, also where that is shifted", { skip, timeout }, async () => {
+test("[WG232] the panel fills what the keyboard leaves of a phone's screen, even a shifted one", { skip, timeout }, async () => {
   await withWidget({ context: { viewport: { width: 390, height: 740 } } }, async (seen) => {
     await open(seen);
     await seen.page.evaluate(`{
@@ -55,7 +55,7 @@ const OF_2022 = `
   delete ShadowRoot.prototype.adoptedStyleSheets;
   window.CSSStyleSheet = class { constructor() { throw new TypeError("Illegal constructor"); } };`;
 
-test("[WG233] the widget answers and looks as it should in a browser of 2022", { skip, timeout }, async () => {
+test("[WG233] the widget answers and looks right in a browser of 2022", { skip, timeout }, async () => {
   // Without adopted styles a page that forbids styles in itself shows a plain one.
   const given = { prepare: OF_2022, headers: { "content-security-policy": "base-uri 'none'" } };
   await withWidget(given, async (seen) => {

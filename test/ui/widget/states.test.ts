@@ -31,7 +31,7 @@ const conversationOf = async ({ page }: Seen): Promise<string> => {
   return /conversations\/([\w-]{36})/.exec(request.url())?.[1] ?? "";
 };
 
-test("[WG30] of a log that is kept no longer the history is shown, each line once", { skip, timeout }, async () => {
+test("[WG30] when the event log is no longer kept the history is shown, each line once", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     answers("One.");
     const found = conversationOf(seen);
@@ -61,7 +61,7 @@ test("[WG30] of a log that is kept no longer the history is shown, each line onc
   });
 });
 
-test("[WG241] what came while the panel was closed is seen when it is opened", { skip, timeout }, async () => {
+test("[WG241] messages that came while the panel was closed are visible when it is opened", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     const { page, launcher, log } = seen;
     await open(seen);
@@ -86,7 +86,7 @@ test("[WG241] what came while the panel was closed is seen when it is opened", {
   });
 });
 
-test("[WG245] a key of an input method sends nothing, also where the browser says so by its code alone", { skip, timeout }, async () => {
+test("[WG245] an input method's key sends nothing, even if the browser signals it only by the key code", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     await open(seen);
     await seen.box.fill("\u65e5\u672c");
@@ -105,7 +105,7 @@ test("[WG245] a key of an input method sends nothing, also where the browser say
   });
 });
 
-test("[WG31] with the model switched off messages are taken, none is waited for, and it may come back", { skip, timeout }, async () => {
+test("[WG31] with the AI switched off messages are accepted and no reply is awaited; the AI may return", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     const found = conversationOf(seen);
     await open(seen);
@@ -133,7 +133,7 @@ test("[WG31] with the model switched off messages are taken, none is waited for,
   });
 });
 
-test("[WG204] [WG257] a visitor asks for a person, sees who joins and what they write, also while the chat is closed", { skip, timeout }, async () => {
+test("[WG204] [WG257] a visitor asks for a person and sees who joins and what they write, even with the chat closed", { skip, timeout }, async () => {
   const { accounts } = server.app.features;
   const { token: ana } = await accounts.createKey(server.accountId, "Ana");
   await withWidget({ settings: { desk: { visitor_may_ask: true } } }, async (seen) => {
@@ -171,7 +171,7 @@ test("[WG204] [WG257] a visitor asks for a person, sees who joins and what they 
 const MINUTES = 60_000_000;
 const QUIET = { settings: { conversation_inactivity_timeout: 5 } };
 
-test("[WG32] a conversation that has ended says so, and the next one is new", { skip, timeout }, async () => {
+test("[WG32] an ended conversation says so, and the next one is new", { skip, timeout }, async () => {
   await withWidget(QUIET, async (seen) => {
     const first = conversationOf(seen);
     await open(seen);
@@ -193,7 +193,7 @@ test("[WG32] a conversation that has ended says so, and the next one is new", { 
   });
 });
 
-test("[WG33] a message that comes after the end opens the conversation again", { skip, timeout }, async () => {
+test("[WG33] a message after the end reopens the conversation", { skip, timeout }, async () => {
   await withWidget(QUIET, async (seen) => {
     const found = conversationOf(seen);
     await open(seen);
@@ -212,7 +212,7 @@ test("[WG33] a message that comes after the end opens the conversation again", {
   });
 });
 
-test("[WG34] what is sent while the conversation is still being made is sent once it is", { skip, timeout }, async () => {
+test("[WG34] a message sent while the conversation is still being created is sent once it exists", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     const made = Promise.withResolvers<void>();
     await seen.page.route("**/api/conversations", async (route) => {
@@ -235,7 +235,7 @@ test("[WG34] what is sent while the conversation is still being made is sent onc
 const MOVING = `document.querySelector("assistant-chat").shadowRoot.getAnimations()
   .map(({ animationName }) => animationName)`;
 
-test("[WG310] a proxy that answers in the server's place, as while a container starts, costs nobody the chat", { skip, timeout }, async () => {
+test("[WG310] a proxy that answers for the server, as during a restart, costs nobody the chat", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     const { page, log, say } = seen;
     answers("One.");
@@ -263,7 +263,7 @@ test("[WG310] a proxy that answers in the server's place, as while a container s
   });
 });
 
-test("[WG311] a page loaded while the server was away has its chat once that is back", { skip, timeout }, async () => {
+test("[WG311] a page loaded while the server was down shows its chat once the server is back", { skip, timeout }, async () => {
   await withWidget({}, async ({ page, launcher }) => {
     await launcher.waitFor();
     await page.evaluate("sessionStorage.clear(); localStorage.clear()");
@@ -281,7 +281,7 @@ test("[WG311] a page loaded while the server was away has its chat once that is 
   });
 });
 
-test("[WG35] nothing moves for people who want it so", { skip, timeout }, async () => {
+test("[WG35] reduced motion is respected", { skip, timeout }, async () => {
   for (const reducedMotion of ["no-preference", "reduce"] as const) {
     await withWidget({ context: { reducedMotion } }, async (seen) => {
       const reply = held(0);
@@ -297,7 +297,7 @@ test("[WG35] nothing moves for people who want it so", { skip, timeout }, async 
   }
 });
 
-test("[WG36] on a page the widget's script runs for less than 30 ms and moves nothing", { skip, timeout }, async () => {
+test("[WG36] loading the widget takes less than 30 ms of script and shifts nothing", { skip, timeout }, async () => {
   assert.ok(browser);
   const { uuid } = await newAssistant(server);
   const url = host.add({ attributes: { "data-assistant": uuid } });
@@ -309,7 +309,7 @@ test("[WG36] on a page the widget's script runs for less than 30 ms and moves no
   assert.deepEqual(loads.map(({ layoutShift }) => layoutShift), [0, 0, 0, 0, 0]);
 });
 
-test("[WG37] opening the chat moves nothing of the page", { skip, timeout }, async () => {
+test("[WG37] opening the chat shifts nothing on the page", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     await seen.page.evaluate(`window.shifts = 0;
       new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => shifts += value))
@@ -320,7 +320,7 @@ test("[WG37] opening the chat moves nothing of the page", { skip, timeout }, asy
   });
 });
 
-test("[WG38] a message is sent also while the answer to the last one's request is still on its way", { skip }, async () => {
+test("[WG38] a message can be sent before the response to the previous send has arrived", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const arrived = Promise.withResolvers<void>();
     let requests = 0;
@@ -345,7 +345,7 @@ test("[WG38] a message is sent also while the answer to the last one's request i
   });
 });
 
-test("[WG234] a message that is too long is said to be so, and stays as it is until it fits", { skip, timeout }, async () => {
+test("[WG234] a message that is too long is marked as such and kept until it fits", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
     answers("Read.");
     await open(seen);

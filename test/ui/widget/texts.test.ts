@@ -21,7 +21,7 @@ const read = (name: string): Record<string, string> =>
 const source = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 const english = read("en.json");
 
-test("[WG205] the widget has its words in twelve languages and more, and each language has them all", async () => {
+test("[WG205] the widget's texts exist in at least twelve languages, each complete", async () => {
   const names = readdirSync(FOLDER);
   assert.ok(names.length >= 12, `${names.length}`);
   const places = (text = ""): string[] => (text.match(/\{\w+\}/g) ?? []).sort();
@@ -46,7 +46,7 @@ test("[WG205] the widget has its words in twelve languages and more, and each la
   }
 });
 
-test("[WG206] the words are those the tag, the settings, the page or the assistant ask for, in this order", async () => {
+test("[WG206] the language comes from the tag, the settings, the page or the assistant, in this order", async () => {
   const { uuid } = await newAssistant(server, {
     widget_settings: {
       texts: { de: { person: "Mit dem Laden sprechen" }, gsw: { send: "Schicke" } },
@@ -75,7 +75,7 @@ test("[WG206] the words are those the tag, the settings, the page or the assista
   assert.equal(refused.status, 422);
 });
 
-test("[WG207] a file put beside the others adds a language, or single words to one", () => {
+test("[WG207] an additional file adds a language, or single texts to one", () => {
   const folder = mkdtempSync(join(tmpdir(), "parley-texts-"));
   try {
     mkdirSync(join(folder, "more"));
@@ -93,7 +93,7 @@ test("[WG207] a file put beside the others adds a language, or single words to o
   }
 });
 
-test("[WG208] a page's visitors read its language, also from the right to the left", { skip }, async () => {
+test("[WG208] visitors read the page's language, right-to-left too", { skip }, async () => {
   for (const [lang, direction] of [["de", "ltr"], ["ar", "rtl"]] as const) {
     const words = read(`${lang}.json`);
     await withWidget({ lang, settings: { name: "Hafen", desk: { visitor_may_ask: true } } }, async (seen) => {

@@ -31,7 +31,7 @@ test("[WG1] a reply is drawn while it is being written", { skip }, async () => {
   });
 });
 
-test("[WG2] a page loaded again in the middle of a reply goes on where it was", { skip }, async () => {
+test("[WG2] a page reloaded in mid-reply continues where it was", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const reply = held(2);
     await open(seen);
@@ -49,7 +49,7 @@ test("[WG2] a page loaded again in the middle of a reply goes on where it was", 
   });
 });
 
-test("[WG3] a network lost in the middle of a reply costs and doubles nothing", { skip }, async () => {
+test("[WG3] a network failure in mid-reply costs nothing and doubles nothing", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const reply = held(2);
     await open(seen);
@@ -68,7 +68,7 @@ test("[WG3] a network lost in the middle of a reply costs and doubles nothing", 
   });
 });
 
-test("[WG4] stop keeps what was shown and the next message can be sent", { skip }, async () => {
+test("[WG4] stop keeps the text shown so far, and the next message can be sent", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const reply = held(2);
     await open(seen);
@@ -87,7 +87,7 @@ test("[WG4] stop keeps what was shown and the next message can be sent", { skip 
   });
 });
 
-test("[WG5] a send that fails is tried again under its key and charged once", { skip }, async () => {
+test("[WG5] a failed send is retried with its idempotency key and charged once", { skip }, async () => {
   const { key } = await server.newAccount();
   const balance = async (): Promise<number> =>
     (await server.call("GET", "/user/me", { key })).body.total_balance as number;
@@ -122,7 +122,7 @@ test("[WG5] a send that fails is tried again under its key and charged once", { 
   });
 });
 
-test("[WG6] no text of a reply becomes anything but words, lists, code and safe links", { skip }, async () => {
+test("[WG6] a reply's text becomes only words, lists, code and safe links", { skip }, async () => {
   await withWidget({}, async (seen) => {
     model.script(() => ({ tokens: HOSTILE.match(/[^]{1,7}/g) ?? [] }));
     await open(seen);
@@ -148,7 +148,7 @@ test("[WG6] no text of a reply becomes anything but words, lists, code and safe 
   });
 });
 
-test("[WG7] whatever the colour, every text keeps a contrast of 4.5", () => {
+test("[WG7] with any colour setting all text keeps a contrast of 4.5", () => {
   const rgb = (text: string): [number, number, number] => text.startsWith("#")
     ? [...parseColour(text)] as [number, number, number]
     : (text.match(/\d+/g) ?? []).map(Number) as [number, number, number];
@@ -181,7 +181,7 @@ const focused = `(() => {
   return inner ? inner.getAttribute("aria-label") ?? inner.textContent : document.activeElement.localName;
 })()`;
 
-test("[WG8] everything works by keyboard, and the focus comes back to where it was", { skip }, async () => {
+test("[WG8] everything works by keyboard, and the focus returns to where it was", { skip }, async () => {
   await withWidget({}, async (seen) => {
     const { page } = seen;
     const reply = held(1);
@@ -247,7 +247,7 @@ test("[WG9] axe finds nothing serious, closed or open, light or dark, in awkward
   }
 });
 
-test("[WG10] both scripts are the same small file, cached by its content", async () => {
+test("[WG10] both script addresses serve the same small file, cached by its content", async () => {
   const { gzip, plain } = await bundlePage("widget.js");
   assert.ok(gzip.length <= 15 * 1024, `${gzip.length}`);
   for (const name of ["widget.js", "embed.js"]) {
@@ -265,7 +265,7 @@ test("[WG10] both scripts are the same small file, cached by its content", async
   }
 });
 
-test("[WG11] the page has no global that it has not without the widget", { skip }, async () => {
+test("[WG11] the widget adds no global to the page", { skip }, async () => {
   const names = "Reflect.ownKeys(window).map(String).filter((name) => !/^\\d+$/.test(name)).sort()";
   let without: unknown;
   await withWidget({ script: null }, async ({ page }) => {
@@ -278,7 +278,7 @@ test("[WG11] the page has no global that it has not without the widget", { skip 
   });
 });
 
-test("[WG12] a page from right to left has its chat so, and the corner it chose", { skip }, async () => {
+test("[WG12] on a right-to-left page the chat is right-to-left, in the corner it is set to", { skip }, async () => {
   await withWidget({
     dir: "rtl", settings: { widget_settings: { position: "top-left" } },
   }, async (seen) => {
@@ -296,7 +296,7 @@ test("[WG12] a page from right to left has its chat so, and the corner it chose"
   });
 });
 
-test("[WG13] on 360 pixels the chat fills the screen, nothing sticks out, thumbs find every target", { skip }, async () => {
+test("[WG13] at 360 pixels the chat fills the screen without overflow, and all targets fit a thumb", { skip }, async () => {
   await withWidget({
     context: { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true },
   }, async (seen) => {
@@ -324,7 +324,7 @@ test("[WG13] on 360 pixels the chat fills the screen, nothing sticks out, thumbs
   });
 });
 
-test("[WG14] questions before the chat become the conversation's variables", { skip }, async () => {
+test("[WG14] answers given before the chat become the conversation's variables", { skip }, async () => {
   const fields = [
     { name: "customer_name", label: "Your name", required: true },
     { name: "email", label: "E-mail", type: "email" },
@@ -350,7 +350,7 @@ test("[WG14] questions before the chat become the conversation's variables", { s
   });
 });
 
-test("[WG15] the attributes of older pages win over the settings, and a call can be started", { skip }, async () => {
+test("[WG15] attributes of older embed codes override the settings, and a call can be started", { skip }, async () => {
   const { uuid } = await newAssistant(server, { initial_message: "Hi!" });
   const url = host.add({
     script: "embed.js",
@@ -375,7 +375,7 @@ test("[WG15] the attributes of older pages win over the settings, and a call can
   await seen.page.context().close();
 });
 
-test("[WG16] screen readers are told whole sentences, each once", { skip }, async () => {
+test("[WG16] screen readers announce whole sentences, each once", { skip }, async () => {
   await withWidget({}, async (seen) => {
     // A panel that comes late finds the greeting there.
     const greeted = seen.page.waitForResponse(/\/stream\?after=/);
@@ -400,7 +400,7 @@ test("[WG16] screen readers are told whole sentences, each once", { skip }, asyn
   });
 });
 
-test("[WG17] what a tool does is shown while it works", { skip }, async () => {
+test("[WG17] a running tool is shown", { skip }, async () => {
   const endpoint = await startEndpoint();
   const { promise: asked, resolve: isAsked } = Promise.withResolvers<() => void>();
   endpoint.answer((_, response) => isAsked(() => response.end('{"free":true}')));
@@ -427,7 +427,7 @@ test("[WG17] what a tool does is shown while it works", { skip }, async () => {
   await endpoint.close();
 });
 
-test("[WG18] an assistant that may not be used on this page shows nothing", { skip }, async () => {
+test("[WG18] an assistant that is not allowed on this page shows nothing", { skip }, async () => {
   const settings = { allowed_origins: ["https://elsewhere.example"] };
   const { uuid } = await newAssistant(server, settings);
   const refused = await server.call("GET", `/widget/${uuid}`, {
