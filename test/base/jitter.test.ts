@@ -12,7 +12,7 @@ function come(jitter: Jitter, fromMs: number, toMs: number, differenceMs: number
   for (let at = fromMs; at < toMs; at += PACKET_MS) jitter.push(differenceMs, at);
 }
 
-test("[SI130] jitter is kept as the mean of each 5 seconds, and what nothing came in has none", () => {
+test("[SI130] jitter is kept as means of 5 s, and a stretch without packets has none", () => {
   const jitter = new Jitter();
   assert.deepEqual([jitter.meanMs, jitter.overTime(0, NOW)], [null, null]);
   come(jitter, 1000, 6000, 4);
@@ -26,7 +26,7 @@ test("[SI130] jitter is kept as the mean of each 5 seconds, and what nothing cam
   assert.ok(jitter.meanMs! > 10 && jitter.meanMs! < 13 && jitter.maxMs > 19.9);
 });
 
-test("[SI130] a call of any length keeps at most so many stretches, of one length, with the same mean", () => {
+test("[SI130] a call of any length keeps a bounded number of equal stretches with the same mean", () => {
   for (const minutes of [1, 10, 11, 59, 240]) {
     const jitter = new Jitter();
     const endMs = minutes * 60_000;

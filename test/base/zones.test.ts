@@ -7,7 +7,7 @@ import { dayAt, dayStart } from "#core/zones.ts";
 
 const begins = (day: string, zone: string): string => isoMicros(dayStart(day, zone)).slice(0, 16);
 
-test("[OV8] a day begins at its first instant there, also where clocks are changed that day or at midnight", () => {
+test("[OV8] a day starts at its first instant in its zone, even if the clock changes that day or at midnight", () => {
   for (const [day, zone, at] of [
     ["2026-03-28", "UTC", "2026-03-28T00:00"],
     // Clocks go forward in the night of 29 March, back in that of 25 October.
@@ -35,7 +35,7 @@ test("[OV8] a day begins at its first instant there, also where clocks are chang
   }
 });
 
-test("[OV9] days of the calendar, and texts that are none", () => {
+test("[OV9] calendar days are accepted, and texts that are none are refused", () => {
   assert.deepEqual(["2024-02-28", "2025-12-31"].map((day) => dayAfter(day)), ["2024-02-29", "2026-01-01"]);
   assert.equal(daysBetween("2026-03-01", "2026-04-01"), 31);
   assert.deepEqual(["2026-03-01", "2026-03-02"].map(mondayOf), ["2026-02-23", "2026-03-02"]);

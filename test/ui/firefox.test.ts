@@ -76,7 +76,7 @@ test("[FX3] in Firefox a day in a list's filters is fully readable at 1280 px", 
   });
 });
 
-test("[DB700] in Firefox a conversation is printed from the first page on, not from below an empty one", { skip }, async () => {
+test("[DB700] in Firefox a printed conversation starts on the first page, not below an empty one", { skip }, async () => {
   const { model, server, withDashboard } = dashboard;
   model.script(() => ({ tokens: ["Line\n\n".repeat(20)] }));
   const { uuid } = await newAssistant(server, { initial_message: "Good morning." });

@@ -65,7 +65,7 @@ test("[AU320] what members and keys change is on record with who, what, from whe
     entries.map(({ number }) => number), entries.map((_, index) => entries.length - index));
 });
 
-test("[DB748] what something was done to has its name on record, whatever was changed; a webhook its host, not the rest of its URL", async () => {
+test("[DB748] the audit log names the object of every change; a webhook appears as its host only", async () => {
   const { key } = await server.newAccount();
   const send = async (method: string, path: string, body?: object) => {
     const answer = await server.call(method, path, { key, ...body && { body } });

@@ -65,7 +65,7 @@ const insertConversation = (at: Db) => at.prepare<[object]>(`
 const heard = (heardMs: number) =>
   ({ endpointMs: null, finalTranscriptMs: 1, firstTokenMs: 2, firstAudioMs: 3, heardMs });
 
-test("[OV1] every day is there, also those nothing happened on, oldest first", async () => {
+test("[OV1] every day is listed, even those without activity, oldest first", async () => {
   const { status, body } = await read("?days=3");
   assert.equal(status, 200);
   assert.deepEqual(Object.keys(body), [
@@ -92,7 +92,7 @@ test("[OV1] every day is there, also those nothing happened on, oldest first", a
   assert.equal((await server.call("GET", "/user/overview", { key: null })).status, 401);
 });
 
-test("[OV2] what is said and billed shows; another account sees nothing of it", async () => {
+test("[OV2] activity and charges show up, and another account sees none of them", async () => {
   const { key, accountId } = await server.newAccount();
   const { uuid } = await newAssistant(server, { status: "active" }, key);
   const conversation = await newConversation(server, uuid);
@@ -148,7 +148,7 @@ test("[OV2] what is said and billed shows; another account sees nothing of it", 
   assert.notEqual(accountId, other.accountId);
 });
 
-test("[OV3] the stream goes on behind the overview: what comes after its id is not in it", async () => {
+test("[OV3] the stream continues after the overview's event id: later events are not in the overview", async () => {
   const { key, accountId } = await server.newAccount();
   const before = (await read("?days=1", key)).body;
   await server.app.features.accounts.credit(accountId, 2_000_000);
@@ -169,7 +169,7 @@ const activity = fc.array(fc.record({
   takes: fc.boolean(),
 }), { maxLength: 60 });
 
-test("[OV4] the sums of any activity are those of its ledger, day for day", async () => {
+test("[OV4] for any activity the sums match the ledger, day by day", async () => {
   const ledger = createLedger(createSql(db));
   const overview = createOverview({ store: createOverviewStore(readerOver(db, db)), system });
   const today = system.now() - (system.now() % DAY);
@@ -222,7 +222,7 @@ test("[OV4] the sums of any activity are those of its ledger, day for day", asyn
   }), { numRuns: 60 });
 });
 
-test("[OV5] percentiles are to the nearest rank, and of what is known alone", () => {
+test("[OV5] percentiles use the nearest rank, over known values only", () => {
   const values = fc.array(fc.option(fc.nat(120_000)), { maxLength: 200 });
   fc.assert(fc.property(values, (given) => {
     const known = given.filter((value) => value !== null).sort((a, b) => a - b);
@@ -238,7 +238,7 @@ test("[OV5] percentiles are to the nearest rank, and of what is known alone", ()
   }));
 });
 
-test("[OV6] latency is that of the newest calls, at most so many; replies are timed", async () => {
+test("[OV6] latency covers a bounded number of the newest calls; replies are timed", async () => {
   const accountId = await newAccount();
   const call = insertCall(db);
   const today = system.now() - (system.now() % DAY);
@@ -270,7 +270,7 @@ test("[OV6] latency is that of the newest calls, at most so many; replies are ti
   assert.deepEqual(told.replyLatency, { replies: 1, replyMs: { p50: 800, p95: 800 } });
 });
 
-test("[OV7] every query follows a time index, and other work runs between the days", async () => {
+test("[OV7] every query uses a time index, and other work can run between the days", async () => {
   const asked: string[] = [];
   const reader = readerOver(db, db);
   const store = createOverviewStore({
@@ -301,7 +301,7 @@ test("[OV7] every query follows a time index, and other work runs between the da
   assert.ok(turns >= 89, `${turns} turns of the event loop for 90 days`);
 });
 
-test("[OV11] by hour, day or week of any range in any time zone: nothing is counted twice or left out, hours of a changed clock neither", async () => {
+test("[OV11] by hour, day or week, for any range and time zone, nothing is counted twice or left out, even in hours of a clock change", async () => {
   const { key, accountId } = await server.newAccount();
   const { id: assistantId } = await newAssistant(server, { status: "active" }, key);
   const { id: otherId } = await newAssistant(server, { status: "active" }, key);

@@ -51,7 +51,7 @@ test("[CR80] a page of calls has the transcript of each, as the call itself has 
   assert.deepEqual(await list("?status=busy"), []);
 });
 
-test("[OV10] the account's time zone: chosen once, noted; lists without a zone of their own count days there, with summer time", async () => {
+test("[OV10] the account's time zone is chosen once and audited; lists without a zone count days in it, with summer time", async () => {
   const { key, accountId } = await server.newAccount();
   const { id: assistantId } = await newAssistant(server, { status: "active" }, key);
   // The first and the last minute of 29 March 2026 in Berlin, which has 23 hours.

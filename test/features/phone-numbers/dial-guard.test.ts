@@ -7,7 +7,7 @@ import { barredReason, dialTurn } from "#features/phone-numbers/dial-guard.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
 
-test("[DG1] premium-rate, shared-cost and satellite numbers are never dialled; countries as listed", () => {
+test("[DG1] premium-rate, shared-cost and satellite numbers are never dialled; countries follow the list", () => {
   const never = {
     "Premium-rate": ["+19005551234", "+449098790000", "+979123456789", "+33899123456"],
     "Shared-cost": ["+4918012345"],
@@ -30,7 +30,7 @@ test("[DG1] premium-rate, shared-cost and satellite numbers are never dialled; c
   }
 });
 
-test("[DG2] the bucket: never more than a minute's calls and a burst, never starved, whatever the clock", () => {
+test("[DG2] the rate bucket allows at most a minute's calls plus a burst and never starves, whatever the clock", () => {
   const SECOND = 1_000_000;
   fc.assert(fc.property(
     fc.integer({ min: 1, max: 500 }),
@@ -74,7 +74,7 @@ const makeCall = (on: TestServer, assistantId: number, phoneNumber: string, key 
   });
 const OUTBOUND = { type: "outbound", status: "active" };
 
-test("[DG3] make_call: 422 for barred numbers, 429 beyond the rate; neither restart nor deletion helps", async () => {
+test("[DG3] make_call: 422 for barred numbers, 429 above the rate; neither a restart nor a deletion resets it", async () => {
   const clock = createManualSystem();
   const dataDir = testDataDir();
   const env = {
@@ -120,7 +120,7 @@ test("[DG3] make_call: 422 for barred numbers, 429 beyond the rate; neither rest
   rmSync(dataDir, { recursive: true });
 });
 
-test("[DG4] a campaign waits for its turn, and a barred lead waits uncounted behind the others", async () => {
+test("[DG4] a campaign waits for the rate limit, and a barred lead waits behind the others without using an attempt", async () => {
   const clock = createManualSystem();
   const limited = await startTestServer({
     system: clock, env: { ...LIMITED, PARLEY_DIAL_RATE_PER_MINUTE: "6" },

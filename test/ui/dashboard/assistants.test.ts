@@ -49,7 +49,7 @@ async function say(page: Page, text: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
-test("[DB20] assistants are found by name and narrowed by what they are", { skip }, async () => {
+test("[DB20] assistants are found by name and filtered by their properties", { skip }, async () => {
   const { key } = await server.newAccount();
   const folder = await server.call("POST", "/user/folder", { key, body: { name: "Reception" } });
   const label = await server.call("POST", "/user/label", { key, body: { name: "German" } });
@@ -111,7 +111,7 @@ test("[DB21] an assistant is created with a short form and sensible defaults", {
   }, { context: { timezoneId: "Europe/Vienna" } });
 });
 
-test("[DB22] saving sends what was changed and nothing else", { skip }, async () => {
+test("[DB22] saving sends only what was changed", { skip }, async () => {
   const { id } = await newAssistant(server, { name: "Before", variables: { company: "Müller" } });
   await withDashboard(async ({ page, go }) => {
     await go(`/assistants/${id}`);
@@ -132,7 +132,7 @@ test("[DB22] saving sends what was changed and nothing else", { skip }, async ()
   });
 });
 
-test("[DB573] what somebody else has saved meanwhile is not replaced unseen, and stays where only other settings were changed", { skip }, async () => {
+test("[DB573] concurrent changes are not overwritten unseen, and stay if only other settings were changed", { skip }, async () => {
   const { id } = await newAssistant(server, { name: "Shared", initial_message: "Hello" });
   const bySomebodyElse = (body: object) => server.call("PATCH", `/user/assistant/${id}`, { body });
   await withDashboard(async ({ page, go }) => {
@@ -151,7 +151,7 @@ test("[DB573] what somebody else has saved meanwhile is not replaced unseen, and
   });
 });
 
-test("[DB23] a complaint opens the section it is about and takes people to the field", { skip }, async () => {
+test("[DB23] a validation error opens its section and leads to the field", { skip }, async () => {
   const { id } = await newAssistant(server);
   await withDashboard(async ({ page, go }) => {
     await go(`/assistants/${id}`);
@@ -180,7 +180,7 @@ test("[DB23] a complaint opens the section it is about and takes people to the f
   });
 });
 
-test("[DB24] nobody loses unsaved changes without being asked", { skip }, async () => {
+test("[DB24] unsaved changes are never lost without a question", { skip }, async () => {
   const { id } = await newAssistant(server, { name: "Kept" });
   await withDashboard(async ({ page, go }) => {
     await go("/tools");
@@ -221,7 +221,7 @@ test("[DB24] nobody loses unsaved changes without being asked", { skip }, async 
   });
 });
 
-test("[DB25] an assistant is enabled, copied, and deleted after a question", { skip }, async () => {
+test("[DB25] an assistant can be enabled, copied, and deleted after a question", { skip }, async () => {
   const { id } = await newAssistant(server, { name: "Original", record: true });
   await withDashboard(async ({ page, go }) => {
     await go(`/assistants/${id}`);
@@ -243,7 +243,7 @@ test("[DB25] an assistant is enabled, copied, and deleted after a question", { s
   });
 });
 
-test("[DB26] every section edits what the API has", { skip }, async () => {
+test("[DB26] every section edits the API's fields", { skip }, async () => {
   const tool = await server.call("POST", "/user/tools", {
     body: { name: "order_status", description: "Where it is", method: "GET", endpoint: endpoint.url },
   });
@@ -298,7 +298,7 @@ test("[DB26] every section edits what the API has", { skip }, async () => {
   });
 });
 
-test("[DB27] the test chat streams a free conversation, with variables and functions", { skip }, async () => {
+test("[DB27] the test chat streams a free conversation, with variables and tool calls", { skip }, async () => {
   const tool = await server.call("POST", "/user/tools", {
     body: { name: "weather", description: "Tells it", method: "GET", endpoint: `${endpoint.url}/now` },
   });
@@ -340,7 +340,7 @@ test("[DB27] the test chat streams a free conversation, with variables and funct
   });
 });
 
-test("[DB322] a reply that was cut says so in the test chat, also when the page is loaded again", { skip }, async () => {
+test("[DB322] a truncated reply says so in the test chat, even after a reload", { skip }, async () => {
   const { id } = await newAssistant(server);
   model.script(() => ({ tokens: ["Half a"], finishReason: "length" }));
   await withDashboard(async ({ page, go }) => {
@@ -353,7 +353,7 @@ test("[DB322] a reply that was cut says so in the test chat, also when the page 
   });
 });
 
-test("[DB28] a reply is stopped; one that failed is tried again and asked once", { skip }, async () => {
+test("[DB28] a reply can be stopped; a failed one is retried and the question asked once", { skip }, async () => {
   const { id } = await newAssistant(server);
   await withDashboard(async ({ page, go }) => {
     await go(`/assistants/${id}/test`);
@@ -383,7 +383,7 @@ test("[DB28] a reply is stopped; one that failed is tried again and asked once",
   });
 });
 
-test("[DB29] a lost network or a reload in the middle of a reply costs and doubles nothing", { skip }, async () => {
+test("[DB29] a network failure or reload in mid-reply costs nothing and doubles nothing", { skip }, async () => {
   const { id } = await newAssistant(server);
   await withDashboard(async ({ page, go }) => {
     await go(`/assistants/${id}/test`);
@@ -406,7 +406,7 @@ test("[DB29] a lost network or a reload in the middle of a reply costs and doubl
   });
 });
 
-test("[DB30] the tag to embed is put together, copied, and the widget tried", { skip }, async () => {
+test("[DB30] the embed tag is built and copied, and the widget tried", { skip }, async () => {
   const { id, uuid } = await newAssistant(server);
   await withDashboard(async ({ page, go, look }) => {
     await go(`/assistants/${id}/embed`);
@@ -426,7 +426,7 @@ test("[DB30] the tag to embed is put together, copied, and the widget tried", { 
   }, { context: { permissions: ["clipboard-read", "clipboard-write"] } });
 });
 
-test("[DB31] what people and models write is text, whatever is in it", { skip }, async () => {
+test("[DB31] text by people and models is shown as text, never as markup", { skip }, async () => {
   const hostile = `<img src=x onerror="document.title='owned'"><script>1</script>`;
   await newAssistant(server, {
     name: hostile, initial_message: hostile, variables: { company: hostile },

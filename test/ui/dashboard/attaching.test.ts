@@ -38,7 +38,7 @@ const bring = (
     return event.defaultPrevented;
   })()`);
 
-test("[DB544] [DB680] [DB681] a person at the desk chooses, pastes or drops files, takes them away or sends them, and the visitor has them in the widget", { skip }, async () => {
+test("[DB544] [DB680] [DB681] an operator chooses, pastes or drops files, removes or sends them, and the visitor gets them in the widget", { skip }, async () => {
   assert.ok(browser);
   const { uuid: assistant } = await newAssistant(server, {
     status: "active", initial_message: "Hi!", desk: { visitor_may_ask: true },

@@ -16,7 +16,7 @@ const entry = (action: string, details: Entry["details"], id: string | null = "7
   actor: { kind: "user", id: "user:1", name: "Ada" }, ip: null, created_at: "2026-03-01T10:00:00Z",
 });
 
-test("[DB560] what was done has a sentence for every action, its object's name and the values before and after", () => {
+test("[DB560] every audited action has a sentence, its object's name and the values before and after", () => {
   const actions = Object.values(ROUTE_RIGHTS).flatMap(([, action]) => action ?? []);
   assert.ok(actions.length > 80);
   assert.deepEqual(actions.filter((action) => !Object.hasOwn(DEEDS, action)), []);
@@ -34,7 +34,7 @@ test("[DB560] what was done has a sentence for every action, its object's name a
   assert.equal(detailsOf(entry("session.open", {}, null)), "–");
 });
 
-test("[DB749] what was done is shown with the whole number, name or talk it was done to, and leads there", () => {
+test("[DB749] every action shows the whole number, name or conversation it was on, and links to it", () => {
   const named = { fields: ["events"], name: "hooks.example.org" };
   assert.deepEqual(objectOf(entry("webhook.update", named)),
     { name: "hooks.example.org", href: "#/webhooks/endpoints/7" });
@@ -48,7 +48,7 @@ test("[DB749] what was done is shown with the whole number, name or talk it was 
     { name: "0b0e4a3c", href: `#/conversations/${uuid}` });
 });
 
-test("[DB561] the page Audit leads to what something was done to", { skip }, async () => {
+test("[DB561] the Audit page links to the object of each action", { skip }, async () => {
   const { id } = await newAssistant(server, { name: "Early" });
   await server.call("PATCH", `/user/assistant/${id}`, { key: server.key, body: { name: "Late" } });
   await withDashboard(async ({ page, go, look }) => {

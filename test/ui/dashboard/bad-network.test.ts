@@ -28,7 +28,7 @@ async function signedIn(page: Page, email: string, path = "/"): Promise<void> {
   await page.getByText("Live", { exact: true }).waitFor();
 }
 
-test("[DB758] who signs out where the server is not reached is told to be signed in still", { skip, timeout }, async () => {
+test("[DB758] signing out while the server is unreachable says that one is still signed in", { skip, timeout }, async () => {
   const ana = await memberOf(server, "builder", server.key);
   const context = await browser!.newContext();
   const page = await context.newPage();
@@ -51,7 +51,7 @@ test("[DB758] who signs out where the server is not reached is told to be signed
   await context.close();
 });
 
-test("[DB759] who signs in again over a form keeps it, though an answer is lost", { skip, timeout }, async () => {
+test("[DB759] signing in again over a form keeps the form, even if a response is lost", { skip, timeout }, async () => {
   const ana = await memberOf(server, "builder", server.key);
   const context = await browser!.newContext();
   const page = await context.newPage();
@@ -77,7 +77,7 @@ test("[DB759] who signs in again over a form keeps it, though an answer is lost"
   await context.close();
 });
 
-test("[DB760] an invitation's link that could not be looked up is not called used, and is looked up again", { skip, timeout }, async () => {
+test("[DB760] an invitation link that could not be checked is not called used, and is checked again", { skip, timeout }, async () => {
   const { body } = await server.call("POST", "/user/invitations", {
     body: { email: "late@example.org", role: "operator" },
   });
@@ -95,7 +95,7 @@ test("[DB760] an invitation's link that could not be looked up is not called use
   await page.close();
 });
 
-test("[DB761] a member who opens the dashboard while the server is not reached is not asked for a password", { skip, timeout }, async () => {
+test("[DB761] a member who opens the dashboard while the server is unreachable is not asked for a password", { skip, timeout }, async () => {
   const ana = await memberOf(server, "builder", server.key);
   const context = await browser!.newContext();
   const page = await context.newPage();
@@ -111,7 +111,7 @@ test("[DB761] a member who opens the dashboard while the server is not reached i
   await context.close();
 });
 
-test("[DB762] a page from before an update of the server says so where it would need a script of before", { skip, timeout }, async () => {
+test("[DB762] a page from before a server update says so when it needs a script of the old version", { skip, timeout }, async () => {
   await withDashboard(async ({ page, go, look }) => {
     await page.route("**/dashboard/dashboard.js", async (route) => {
       const headers = { ...route.request().headers(), "if-none-match": "" };
@@ -137,7 +137,7 @@ test("[DB762] a page from before an update of the server says so where it would 
   });
 });
 
-test("[DB764] the dashboard is live again after a proxy has answered 404 in the place of a server that starts", { skip, timeout }, async () => {
+test("[DB764] the dashboard goes live again after a proxy answered 404 for a starting server", { skip, timeout }, async () => {
   await withDashboard(async ({ page }) => {
     await page.route("**/api/**", (route) => route.fulfill({
       status: 404, contentType: "text/plain", body: "404 page not found",
@@ -153,7 +153,7 @@ test("[DB764] the dashboard is live again after a proxy has answered 404 in the 
   });
 });
 
-test("[DB766] the second script is asked for again at an address of its own, as Firefox needs", { skip, timeout }, async () => {
+test("[DB766] the second script is retried at a new address, as Firefox needs", { skip, timeout }, async () => {
   await withDashboard(async ({ page, go }) => {
     const heading = page.getByRole("heading", { level: 1, name: "Tools" });
     await go("/tools");

@@ -42,7 +42,7 @@ async function record(uuid: string): Promise<void> {
   await recorder.close();
 }
 
-test("[DB44] [DB682] one that is over: recording and transcript go together, functions open, deletion asks", { skip }, async () => {
+test("[DB44] [DB682] an ended call: recording and transcript run together, tool calls open, deletion asks", { skip }, async () => {
   const uuid = "0b1f6b7e-3f0c-4c5e-9a54-0d6a4f1f2c11";
   await record(uuid);
   const id = await begin({ variables: { name: LONG } });
@@ -102,7 +102,7 @@ test("[DB44] [DB682] one that is over: recording and transcript go together, fun
   });
 });
 
-test("[DB520] latency of each reply and jitter over the call are charts whose points play the recording; what is not known is said", { skip }, async () => {
+test("[DB520] latency per reply and jitter over the call are charts whose points play the recording; unknown values are named", { skip }, async () => {
   const uuid = "0b1f6b7e-3f0c-4c5e-9a54-0d6a4f1f2c12";
   await record(uuid);
   const recorded = await begin({ phone: "+15550105200" });
@@ -154,7 +154,7 @@ test("[DB520] latency of each reply and jitter over the call are charts whose po
   });
 });
 
-test("[DB323] each transfer that was tried: to whom, how, its outcome and why it failed", { skip }, async () => {
+test("[DB323] the call's page shows each transfer with its target, kind, outcome and failure reason", { skip }, async () => {
   const id = await answered({ phone: "+15550104400" });
   const call = { id, accountId };
   const tried = { assistantUuid: null, status: "in-progress", failureReason: null } as const;
@@ -187,7 +187,7 @@ test("[DB323] each transfer that was tried: to whom, how, its outcome and why it
   });
 });
 
-test("[DB340] how a call sounded stands on its page, with units; where nobody knows, nothing does", { skip }, async () => {
+test("[DB340] the call's page shows the audio quality with units, or nothing if it is unknown", { skip }, async () => {
   const [known, unknown] = [
     await answered({ phone: "+15550104401" }), await answered({ phone: "+15550104402" }),
   ];

@@ -45,7 +45,7 @@ const entries = (page: Page): Locator =>
 const gone = (locator: Locator): Promise<void> => locator.waitFor({ state: "detached" });
 const texts = async (page: Page): Promise<string[]> => entries(page).locator("p").allTextContents();
 
-test("[DB40] live calls are cards that come, tell each word and go by themselves", { skip }, async () => {
+test("[DB40] live calls are cards that appear, show every word and disappear by themselves", { skip }, async () => {
   await withDashboard(async ({ page, go, look }) => {
     const early = await answered({ phone: "+15550104001" });
     await said(early, "assistant", "Here before you.");
@@ -82,7 +82,7 @@ test("[DB40] live calls are cards that come, tell each word and go by themselves
   });
 });
 
-test("[DB41] the list narrows by status, number and day, and is there again on coming back; a call is headed by its number", { skip }, async () => {
+test("[DB41] the list filters by status, number and day and keeps the filter; a call's heading is its number", { skip }, async () => {
   for (let index = 0; index < 130; index += 1) {
     const id = await begin({ phone: `+155502${String(10_000 + index)}` });
     await calls().change({ id, accountId }, index % 13 === 0 ? "busy" : "no-answer", {});
@@ -112,7 +112,7 @@ test("[DB41] the list narrows by status, number and day, and is there again on c
   });
 });
 
-test("[DB42] a new call: the server's complaint, then the call with its variables; trying likewise", { skip }, async () => {
+test("[DB42] a new call: the server's refusal is shown, then the call with its variables; a test call too", { skip }, async () => {
   await withDashboard(async ({ page, go, look }) => {
     await go("/calls");
     await page.getByRole("button", { name: "New call" }).click();
@@ -152,7 +152,7 @@ test("[DB42] a new call: the server's complaint, then the call with its variable
   });
 });
 
-test("[DB763] a call whose answer was lost is asked for again and rings nobody twice", { skip }, async () => {
+test("[DB763] a call whose response was lost is requested again and rings nobody twice", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     const made = async (): Promise<number[]> =>
       (await ask("GET", "/user/calls")).body.data.map((call: { id: number }) => call.id);
@@ -176,7 +176,7 @@ test("[DB763] a call whose answer was lost is asked for again and rings nobody t
   });
 });
 
-test("[DB43] one live call: each word, saying, muting and ending it; its record by itself", { skip }, async () => {
+test("[DB43] a live call shows every word; it can be spoken into, muted and ended; then its record appears", { skip }, async () => {
   const { body } = await ask("POST", "/user/make_call", {
     body: { phone_number: "+15550100006", assistant_id: outbound.id },
   });
@@ -220,7 +220,7 @@ test("[DB43] one live call: each word, saying, muting and ending it; its record 
   });
 });
 
-test("[DB45] a lost network is told; what was missed follows once, on the page and on the cards", { skip }, async () => {
+test("[DB45] a lost network is shown; missed events follow once, on the page and on the cards", { skip }, async () => {
   const id = await answered({ phone: "+15550104500" });
   await said(id, "assistant", "One.");
   await withDashboard(async ({ page, go }) => {
@@ -254,7 +254,7 @@ test("[DB45] a lost network is told; what was missed follows once, on the page a
   });
 });
 
-test("[DB46] a server that starts again in the middle of a call: the page ends with its record", { skip }, async () => {
+test("[DB46] if the server restarts in mid-call the page ends with the call's record", { skip }, async () => {
   const id = await answered({ phone: "+15550104600" });
   await said(id, "assistant", "Before.");
   const door = await openFrontDoor(() => server.port);

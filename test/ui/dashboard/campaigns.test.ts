@@ -24,7 +24,7 @@ const dialogButton = (page: Page, name: string) =>
   page.getByRole("dialog").getByRole("button", { name, exact: true });
 const rowOf = (page: Page, name: string) => page.getByRole("row", { name });
 
-test("[DB70] a campaign is made and changed by its form; faults stand beside their fields", { skip }, async () => {
+test("[DB70] a campaign is created and changed in its form; errors appear beside their fields", { skip }, async () => {
   const { key, assistantId } = await newCaller({
     name: LONG, timezone: "Europe/Vienna",
     post_call_schema: [{ name: "booked", type: "bool", description: "Booked a table" }],
@@ -68,7 +68,7 @@ test("[DB70] a campaign is made and changed by its form; faults stand beside the
   }, { key });
 });
 
-test("[DB650] [DB71] starting asks first and says why not; calling shows lead by lead, and stopping stops", { skip }, async () => {
+test("[DB650] [DB71] starting asks first and explains a refusal; progress shows lead by lead, and stopping stops", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const id = await newCampaign(caller);
@@ -131,7 +131,7 @@ test("[DB650] [DB71] starting asks first and says why not; calling shows lead by
   }, { key });
 });
 
-test("[DB72] a campaign whose carrier fails says until when nobody is called", { skip }, async () => {
+test("[DB72] a campaign whose carrier fails shows until when no calls are made", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const id = await newCampaign(caller, { max_calls_in_parallel: 5 });
@@ -150,7 +150,7 @@ test("[DB72] a campaign whose carrier fails says until when nobody is called", {
   }, { key });
 });
 
-test("[DB573] what somebody else has saved of a campaign meanwhile is not replaced unseen", { skip }, async () => {
+test("[DB573] a concurrent change of a campaign is not overwritten unseen", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const id = await newCampaign(caller);
@@ -171,7 +171,7 @@ test("[DB573] what somebody else has saved of a campaign meanwhile is not replac
   }, { key });
 });
 
-test("[DB587] days of a campaign's charts are those of its own calendar, wherever the account is", { skip }, async () => {
+test("[DB587] the days of a campaign's charts follow its own calendar, wherever the account is", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const timezone = "America/Los_Angeles";

@@ -46,7 +46,7 @@ const texts = (page: Page): Promise<string[]> => messages(page).locator("p").all
 const gone = (locator: Locator): Promise<void> => locator.waitFor({ state: "detached" });
 const answer = (...tokens: string[]): void => model.script(() => ({ tokens }));
 
-test("[DB50] [DB654] the list: filters, what is new by itself, and told to whoever has scrolled down; views, columns and a file of it", { skip }, async () => {
+test("[DB50] [DB654] the conversation list: filters, live rows, a notice for readers further down, saved views, columns and a CSV file", { skip }, async () => {
   await Promise.all(Array.from({ length: 110 }, (_, index) =>
     newConversation(server, assistant.uuid, { type: index % 2 ? "test" : "widget" })));
   const night = await newConversation(server, other.uuid);
@@ -106,7 +106,7 @@ test("[DB50] [DB654] the list: filters, what is new by itself, and told to whoev
   });
 });
 
-test("[DB510] the chosen are exported, labelled and deleted together, those that are busy named; one is deleted on its page", { skip }, async () => {
+test("[DB510] selected ones are exported, labelled and deleted together, and busy ones are named; one is deleted on its page", { skip }, async () => {
   const made = (name: string): Promise<string> =>
     newConversation(server, assistant.uuid, { variables: { name } });
   // No name that could stand in a visitor's number, which is hexadecimal.
@@ -165,7 +165,7 @@ test("[DB510] the chosen are exported, labelled and deleted together, those that
   });
 });
 
-test("[DB51] one: each piece as it is written, Markdown as the widget shows it, markup as text", { skip }, async () => {
+test("[DB51] a conversation shows each piece as it is written, Markdown like the widget, and markup as text", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid, { variables: { name: LONG } });
   await withDashboard(async ({ page, go, look }) => {
     await go(`/conversations/${uuid}`);
@@ -189,7 +189,7 @@ test("[DB51] one: each piece as it is written, Markdown as the widget shows it, 
   });
 });
 
-test("[DB612] in a long conversation what comes is drawn alone, not all that stands there", { skip }, async () => {
+test("[DB612] in a long conversation only new messages are rendered, not the whole log", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid);
   await ask("POST", `/automate/conversations/${uuid}/disable-ai`);
   for (let at = 0; at < 20; at += 1) await send(uuid, `Before ${at}`);
@@ -216,7 +216,7 @@ test("[DB612] in a long conversation what comes is drawn alone, not all that sta
   });
 });
 
-test("[DB613] a function's answer that was too long to be kept whole is read in lines, as JSON is", { skip }, async () => {
+test("[DB613] a truncated tool result is shown line by line, like JSON", { skip }, async () => {
   const orders = Array.from({ length: 300 }, (_, id) => ({ id, name: 'A "city" bike', of: [] }));
   const endpoint = await startEndpoint();
   endpoint.answer((_, response) => response.setHeader("content-type", "application/json")
@@ -246,7 +246,7 @@ test("[DB613] a function's answer that was too long to be kept whole is read in 
   }
 });
 
-test("[DB594] a log that grows before the browser tells that it was scrolled stays at its newest message, and whoever goes up stays there", { skip }, async () => {
+test("[DB594] a growing log stays at its newest message even before the scroll event, and readers who scroll up stay there", { skip }, async () => {
   model.script(() => ({ tokens: ["At nine.\n\n".repeat(30)] }));
   const uuid = await newConversation(server, assistant.uuid);
   await send(uuid, "When?");
@@ -276,7 +276,7 @@ test("[DB594] a log that grows before the browser tells that it was scrolled sta
   });
 });
 
-test("[DB52] the AI is switched off and on as the server confirms; others' switching shows", { skip }, async () => {
+test("[DB52] the AI is switched off and on as the server confirms, and other people's switching shows", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid);
   await withDashboard(async ({ page, go }) => {
     await go(`/conversations/${uuid}`);
@@ -295,7 +295,7 @@ test("[DB52] the AI is switched off and on as the server confirms; others' switc
   });
 });
 
-test("[DB581] who writes on while a reply is being sent does not send the sent one again", { skip }, async () => {
+test("[DB581] text typed while a reply is being sent does not resend that reply", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid);
   await withDashboard(async ({ page, go }) => {
     const { promise: answered, resolve: answerNow } = Promise.withResolvers<void>();
@@ -342,7 +342,7 @@ test("[DB53] a suggestion is shown and stays out of the customer's conversation"
   });
 });
 
-test("[DB322] a reply that was cut says so, and each says what the model counted for it", { skip }, async () => {
+test("[DB322] a truncated reply says so, and each reply shows its token count", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid);
   model.script(() => ({ tokens: ["Half", " a"], finishReason: "length" }));
   await send(uuid, "All of it?");
@@ -361,7 +361,7 @@ test("[DB322] a reply that was cut says so, and each says what the model counted
   });
 });
 
-test("[DB54] of a log that is kept no longer the history is loaded, and what comes joins it once", { skip }, async () => {
+test("[DB54] if the event log is no longer kept the history is loaded, and new events join it once", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid);
   answer("One.");
   await send(uuid, "First?");
@@ -381,7 +381,7 @@ test("[DB54] of a log that is kept no longer the history is loaded, and what com
   });
 });
 
-test("[DB55] a lost network, a restart and a reload: stale is told, nothing is twice", { skip }, async () => {
+test("[DB55] lost network, restart and reload: staleness is shown and nothing is doubled", { skip }, async () => {
   const uuid = await newConversation(server, assistant.uuid);
   const door = await openFrontDoor(() => server.port);
   try {

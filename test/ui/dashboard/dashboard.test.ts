@@ -11,7 +11,7 @@ const skip = noBrowser();
 const { server, browser, withDashboard, close } = await startDashboard();
 after(close);
 
-test("[DB1] the frame stands at every width, light and dark", { skip }, async () => {
+test("[DB1] the layout fits at every width, light and dark", { skip }, async () => {
   await withDashboard(async ({ page, look }) => {
     await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
     await look();
@@ -19,7 +19,7 @@ test("[DB1] the frame stands at every width, light and dark", { skip }, async ()
   });
 });
 
-test("[DB2] a wrong key is told, the right one signs in, and signing out forgets it", { skip }, async () => {
+test("[DB2] a wrong key is reported, the right one signs in, and signing out forgets it", { skip }, async () => {
   assert.ok(browser);
   const context = await browser.newContext();
   const page = await context.newPage();
@@ -41,7 +41,7 @@ test("[DB2] a wrong key is told, the right one signs in, and signing out forgets
   await context.close();
 });
 
-test("[DB685] in a browser that keeps nothing of a site, one signs in with a key and works until the page is closed", { skip }, async () => {
+test("[DB685] a browser that stores nothing can sign in with a key and work until the page is closed", { skip }, async () => {
   assert.ok(browser);
   const page = await browser.newPage();
   const problems: string[] = [];
@@ -68,7 +68,7 @@ test("[DB685] in a browser that keeps nothing of a site, one signs in with a key
   await page.close();
 });
 
-test("[DB718] in a browser that has no room left one signs in with a key and works until the page is closed", { skip }, async () => {
+test("[DB718] a browser with full storage can sign in with a key and work until the page is closed", { skip }, async () => {
   assert.ok(browser);
   const page = await browser.newPage();
   await page.addInitScript(`Storage.prototype.setItem = () => {
@@ -86,7 +86,7 @@ test("[DB718] in a browser that has no room left one signs in with a key and wor
   await page.close();
 });
 
-test("[DB687] whose browser keeps no cookie reads so after the right password, and not that a session is over", { skip }, async () => {
+test("[DB687] if the browser keeps no cookie, sign-in says so instead of reporting an ended session", { skip }, async () => {
   assert.ok(browser);
   const page = await browser.newPage();
   await page.route("**/api/auth/login", (route) => route.fulfill({ json: { user: {} } }));
@@ -100,7 +100,7 @@ test("[DB687] whose browser keeps no cookie reads so after the right password, a
   await page.close();
 });
 
-test("[DB645] the page of signing in names the command as it is called here", { skip }, async () => {
+test("[DB645] the sign-in page names the command as it is called here", { skip }, async () => {
   assert.ok(browser);
   const page = await browser.newPage();
   await page.goto(server.url);
@@ -108,7 +108,7 @@ test("[DB645] the page of signing in names the command as it is called here", { 
   await page.close();
 });
 
-test("[DB538] whoever signs in finds no list narrowed by somebody else", { skip }, async () => {
+test("[DB538] after signing in no list is filtered by the previous user's filters", { skip }, async () => {
   const other = await server.newAccount();
   await withDashboard(async ({ page }) => {
     // As links do: the page is not loaded again.
@@ -140,7 +140,7 @@ test("[DB538] whoever signs in finds no list narrowed by somebody else", { skip 
   });
 });
 
-test("[DB3] a lost connection is told with its time, and what was missed is caught up", { skip }, async () => {
+test("[DB3] a lost connection is shown with its time, and missed events are caught up", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await go("/assistants");
     await page.context().setOffline(true);
@@ -153,7 +153,7 @@ test("[DB3] a lost connection is told with its time, and what was missed is caug
   });
 });
 
-test("[DB590] what could not be loaded while the server was away is there once it is back, unasked", { skip }, async () => {
+test("[DB590] what could not be loaded while the server was down is loaded by itself once it is back", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await go("/assistants");
     for (const [path, loaded] of [["/team", "No members yet"], ["/leads", "No leads yet"]]) {
@@ -167,7 +167,7 @@ test("[DB590] what could not be loaded while the server was away is there once i
   });
 });
 
-test("[DB4] a key that is revoked signs out by itself", { skip }, async () => {
+test("[DB4] a revoked key is signed out automatically", { skip }, async () => {
   const { accounts } = server.app.features;
   const { key, token } = await accounts.createKey(server.accountId, "DB4");
   await withDashboard(async ({ page, go }) => {
@@ -177,7 +177,7 @@ test("[DB4] a key that is revoked signs out by itself", { skip }, async () => {
   }, { key: token });
 });
 
-test("[DB5] light or dark as the system says, until somebody chooses", { skip }, async () => {
+test("[DB5] the theme follows the system until somebody chooses one", { skip }, async () => {
   await withDashboard(async ({ page }) => {
     const paper = (): Promise<unknown> => page.evaluate("getComputedStyle(document.body).backgroundColor");
     const light = await paper();
@@ -192,7 +192,7 @@ test("[DB5] light or dark as the system says, until somebody chooses", { skip },
   });
 });
 
-test("[DB6] keyboards reach the content at once, and every page by its name", { skip }, async () => {
+test("[DB6] by keyboard the content is reached at once, and every page by its name", { skip }, async () => {
   await withDashboard(async ({ page }) => {
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
@@ -210,7 +210,7 @@ test("[DB6] keyboards reach the content at once, and every page by its name", { 
   });
 });
 
-test("[DB420] Ctrl+K goes to a page or an assistant by its name, and ? says which keys there are", { skip }, async () => {
+test("[DB420] Ctrl+K opens a page or an assistant by name, and ? lists the keys", { skip }, async () => {
   const { key } = await server.newAccount();
   const { id } = await newAssistant(server, { name: "Night porter" }, key) as { id: number };
   await withDashboard(async ({ page, look }) => {
@@ -230,7 +230,7 @@ test("[DB420] Ctrl+K goes to a page or an assistant by its name, and ? says whic
   }, { key });
 });
 
-test("[DB711] in a window that is too low for all that Ctrl+K finds, what is chosen by the arrows is in view", { skip }, async () => {
+test("[DB711] what the arrows select in the Ctrl+K list is in view, however low the window", { skip }, async () => {
   await withDashboard(async ({ page }) => {
     await page.setViewportSize({ width: 320, height: 256 });
     await page.keyboard.press("Control+k");
@@ -248,7 +248,7 @@ test("[DB711] in a window that is too low for all that Ctrl+K finds, what is cho
   });
 });
 
-test("[DB7] a narrow screen has its menu behind a button, and closes it again", { skip }, async () => {
+test("[DB7] on a narrow screen the menu is behind a button, and closes again", { skip }, async () => {
   await withDashboard(async ({ page }) => {
     const link = page.getByRole("link", { name: "Webhooks", exact: true });
     assert.equal(await link.isVisible(), false);
@@ -261,7 +261,7 @@ test("[DB7] a narrow screen has its menu behind a button, and closes it again", 
 
 const ROWS = 10_000;
 
-test("[DB8] of 10,000 rows those in view are in the page, wherever it is scrolled", { skip }, async () => {
+test("[DB8] of 10,000 rows only those in view are in the page, wherever it is scrolled", { skip }, async () => {
   const { key, accountId } = await server.newAccount();
   const { id: assistantId } = await newAssistant(server, { type: "outbound" }, key) as { id: number };
   const { campaigns, leads } = server.app.features;
@@ -292,7 +292,7 @@ test("[DB8] of 10,000 rows those in view are in the page, wherever it is scrolle
   }, { key });
 });
 
-test("[DB9] what the dashboard loads first is small, and its other pages are a script of their own", async () => {
+test("[DB9] the dashboard's first script and styles are small; its other pages have a script of their own", async () => {
   const [js, shared, css, more] = await Promise.all(([
     "dashboard.js", "dashboard-shared.js", "dashboard.css", "dashboard-more.js",
   ] as const).map(bundlePage));

@@ -27,7 +27,7 @@ function questions<T>() {
   return { asked, ask, answer, fail };
 }
 
-test("[DB530] what is loaded again faster than it answers is shown all the same, and an older answer never takes the place of a newer one", async () => {
+test("[DB530] reloading faster than the responses arrive still shows data, and an older response never replaces a newer one", async () => {
   const { asked, ask, answer, fail } = questions<string>();
   const entry = entryOf("one");
   entry.show(ask, 0);
@@ -52,7 +52,7 @@ test("[DB530] what is loaded again faster than it answers is shown all the same,
   assert.deepEqual([entry.value, asked.length], ["sixth", 6]);
 });
 
-test("[DB531] a list in pages shows the newest answer, and asks once more for what failed only when somebody wants it or scrolls on", async () => {
+test("[DB531] a paged list shows the newest response, and retries a failed page once, only on demand or on scrolling", async () => {
   const { asked, ask, answer, fail } = questions<{ rows: string[]; total: number }>();
   let drawn = 0;
   const pages = new NumberedPages<string>({ current: ask }, () => (drawn += 1));
@@ -78,7 +78,7 @@ test("[DB531] a list in pages shows the newest answer, and asks once more for wh
   assert.deepEqual([pages.at(0), pages.error], ["newest", null]);
 });
 
-test("[DB532] a conversation that goes on after its end is open again", () => {
+test("[DB532] a conversation that continues after its end is open again", () => {
   const ended = { type: "conversation_ended", reason: "operator" };
   const desk = (state: string) => ({ type: "desk_changed", desk: state });
   const message = { type: "message_added", message: { role: "user", content: "One more thing" } };
@@ -89,7 +89,7 @@ test("[DB532] a conversation that goes on after its end is open again", () => {
   assert.equal(hasEnded(ended, message, ended), true);
 });
 
-test("[DB543] of conversations that were only looked at, the inbox keeps nothing", () => {
+test("[DB543] the inbox keeps nothing for conversations that were only viewed", () => {
   const unsent: UnsentTexts = new Map();
   const pending = { key: "k", message: "Hello" };
   for (let opened = 0; opened < 100; opened += 1) {

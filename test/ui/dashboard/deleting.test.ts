@@ -25,7 +25,7 @@ async function talked(phone: string): Promise<number> {
 const statusOf = async (id: number): Promise<number> =>
   (await server.call("GET", `/user/calls/${id}`)).status;
 
-test("[DB512] the calls chosen in the list are deleted together, those that have not ended named", { skip }, async () => {
+test("[DB512] selected calls are deleted together, and those that have not ended are named", { skip }, async () => {
   const kept = await talked("+14155550101");
   const some = [await talked("+14155550102"), await talked("+14155550103")];
   const live = await begin({ phone: "+14155550104" });
@@ -52,7 +52,7 @@ test("[DB512] the calls chosen in the list are deleted together, those that have
   });
 });
 
-test("[DB535] [DB611] the calls chosen in the list are had as a file, which spreadsheets read as UTF-8", { skip }, async () => {
+test("[DB535] [DB611] the calls selected in the list are exported as a file that spreadsheets read as UTF-8", { skip }, async () => {
   const [one] = [await talked("+14155550105"), await talked("+14155550106")];
   await withDashboard(async ({ page, go }) => {
     await go("/calls");
@@ -69,7 +69,7 @@ test("[DB535] [DB611] the calls chosen in the list are had as a file, which spre
   });
 });
 
-test("[DB513] all that is kept of a person is erased from a page of theirs, after what goes and what stays was said", { skip }, async () => {
+test("[DB513] all data of a person is erased from their page, after it says what goes and what stays", { skip }, async () => {
   const number = "+14155550111";
   const { body: campaign } = await server.call("POST", "/user/campaigns", {
     body: { name: "Autumn", assistant_id: outbound.id },
@@ -98,7 +98,7 @@ test("[DB513] all that is kept of a person is erased from a page of theirs, afte
   });
 });
 
-test("[DB670] the list that a deletion leads to does not show what was deleted, before it is loaded either", { skip }, async () => {
+test("[DB670] the list shown after a deletion never contains what was deleted, even before it has reloaded", { skip }, async () => {
   const { id, uuid } = await newAssistant(server, { name: "Old desk" });
   const chat = await newConversation(server, uuid);
   const kept = await newConversation(server, outbound.uuid);

@@ -53,7 +53,7 @@ async function say({ page, say: write }: Seen, text: string, desk: Page): Promis
   }, (count) => count > 0);
 }
 
-test("[DB357] the server is killed while two operators and three visitors write in their browsers: after it nothing is lost, doubled or out of order, never two voices, and the inbox counts right", { skip, timeout: 240_000 }, async (context) => {
+test("[DB357] after a server kill while two operators and three visitors write, nothing is lost, doubled or out of order, one voice answers at a time, and the inbox counts are right", { skip, timeout: 240_000 }, async (context) => {
   const dataDir = testDataDir();
   const model = await startScriptedModel();
   model.script(() => ({ tokens: ["I am the assistant."] }));

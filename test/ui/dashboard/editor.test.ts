@@ -38,7 +38,7 @@ interface Item {
   preview_url?: string | null;
 }
 
-test("[DB259] what has no effect is said at its field, what is not available is greyed with what is missing", { skip, timeout }, async () => {
+test("[DB259] settings without effect say so at their field; unavailable ones are greyed out with what is missing", { skip, timeout }, async () => {
   const { id } = await newAssistant(server);
   await withDashboard(async ({ page, go, look }) => {
     await answered<{ warnings?: object[] }>(page, `**/api/user/assistant/${id}`, (body) => ({
@@ -96,7 +96,7 @@ test("[DB259] what has no effect is said at its field, what is not available is 
   });
 });
 
-test("[DB260] a voice that has a sample is heard before it is chosen", { skip, timeout }, async () => {
+test("[DB260] a voice with a sample can be heard before it is chosen", { skip, timeout }, async () => {
   const { id } = await newAssistant(server);
   await withDashboard(async ({ page, go, look }) => {
     await page.route("**/sample.wav", (route) => route.fulfill({
@@ -125,7 +125,7 @@ test("[DB260] a voice that has a sample is heard before it is chosen", { skip, t
   });
 });
 
-test("[DB325] what the server itself says of settings, models and voices is what the editor shows", { skip, timeout }, async () => {
+test("[DB325] the editor shows the server's own information about settings, models and voices", { skip, timeout }, async () => {
   const other = await newAssistant(server, { name: "Gone" });
   const { id } = await newAssistant(server, {
     recogniser_hints: ["Zwickau"],
@@ -201,7 +201,7 @@ test("[AS150] [AS205] a voice is heard with settings that are not saved: free, s
   });
 });
 
-test("[DB324] the questions of an event at Cal.com are written, changed and removed", { skip, timeout }, async () => {
+test("[DB324] the questions of a Cal.com event are added, changed and removed", { skip, timeout }, async () => {
   const field = { slug: "company", type: "text", label: "Your company", required: true };
   const calcom = {
     type: "calendar_integration", calcom_api_key: "cal_live_1", calcom_event_slug: "intro",
@@ -243,7 +243,7 @@ test("[DB324] the questions of an event at Cal.com are written, changed and remo
   });
 });
 
-test("[DB261] the two settings of silence say what they do", { skip, timeout }, async () => {
+test("[DB261] the two silence settings explain what they do", { skip, timeout }, async () => {
   const silence = { max_silence_duration: 12, reengagement_interval: 34 };
   const { id } = await newAssistant(server, silence);
   await withDashboard(async ({ page, go }) => {
@@ -254,7 +254,7 @@ test("[DB261] the two settings of silence say what they do", { skip, timeout }, 
   });
 });
 
-test("[DB432] a setting is found by its label, the API's name or its hint, and opened with the focus on it", { skip, timeout }, async () => {
+test("[DB432] a setting is found by its label, API name or hint, and opened with the focus on it", { skip, timeout }, async () => {
   const { id } = await newAssistant(server, { tools: [{ type: "end_call", description: "" }] });
   await withDashboard(async ({ page, go, look }) => {
     await go(`/assistants/${id}`);
@@ -292,7 +292,7 @@ test("[DB432] a setting is found by its label, the API's name or its hint, and o
   });
 });
 
-test("[DB265] [DB662] office hours, the questions before a chat, words and pictures are set in the editor, and a secret for signed visitors is shown once", { skip, timeout }, async () => {
+test("[DB265] [DB662] office hours, form, texts and pictures are set in the editor, and a secret for signed visitors is shown once", { skip, timeout }, async () => {
   const { id } = await newAssistant(server);
   const settings = async () => (await server.call("GET", `/user/assistant/${id}`)).body as {
     desk: { office_hours: object | null }; widget_settings: Record<string, unknown>;
@@ -362,7 +362,7 @@ async function say(page: Page, text: string): Promise<void> {
 const saved = async (id: number): Promise<any> =>
   (await server.call("GET", `/user/assistant/${id}`)).body;
 
-test("[DB433] what is not saved answers in the test beside the settings, on wide screens side by side", { skip, timeout }, async () => {
+test("[DB433] unsaved settings answer in the test beside them, side by side on wide screens", { skip, timeout }, async () => {
   const { id } = await newAssistant(server, { system_prompt: "Be saved." });
   await withDashboard(async ({ page, go, look }) => {
     await go(`/assistants/${id}`);
@@ -411,7 +411,7 @@ test("[DB433] what is not saved answers in the test beside the settings, on wide
   });
 });
 
-test("[DB434] the widget's look, words and form are edited beside the widget itself, which shows and answers by the draft", { skip, timeout }, async () => {
+test("[DB434] the widget's look, texts and form are edited beside the widget itself, which shows and uses the draft", { skip, timeout }, async () => {
   const { id } = await newAssistant(server, { system_prompt: "Be saved.", initial_message: "Saved" });
   await withDashboard(async ({ page, go, look }) => {
     await go(`/assistants/${id}`);

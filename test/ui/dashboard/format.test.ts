@@ -12,7 +12,7 @@ import { createSay } from "#ui/widget/texts.ts";
 import { periodLabels } from "#ui/dashboard/pages/campaigns/words.ts";
 import { labelsOf } from "#ui/dashboard/pages/overview/range.ts";
 
-test("[DB460] money has one form, cents, and what is less than a cent is not shown as nothing", () => {
+test("[DB460] amounts have one format, cents, and less than a cent is not shown as zero", () => {
   assert.deepEqual(
     [104.9, 104.6517, 100.43, 0.58, 0, -2.5, 12_345.6789].map(money),
     ["$104.90", "$104.65", "$100.43", "$0.58", "$0.00", "-$2.50", "$12,345.68"],
@@ -22,7 +22,7 @@ test("[DB460] money has one form, cents, and what is less than a cent is not sho
   assert.equal(moneyExactly(-0.000_012), "-$0.000012");
 });
 
-test("[DB591] a sum of days is written as its total is, at half a cent too", () => {
+test("[DB591] a sum of daily amounts is displayed like its total, even at half a cent", () => {
   const days = [0.195, 0.085, 0.105, 0.03, 0.05, 0.145, 0.195];
   const sum = days.reduce((total, day) => total + day, 0);
   assert.notEqual(sum, 0.805);
@@ -30,14 +30,14 @@ test("[DB591] a sum of days is written as its total is, at half a cent too", () 
   assert.equal(money(0.1 + 0.2 - 0.3), "$0.00");
 });
 
-test("[DB592] minutes talked are those of the calls, not of days that were rounded", () => {
+test("[DB592] minutes talked are the calls' sum, not a sum of rounded days", () => {
   // As the server has a call of 20 s on each of 30 days: ten minutes.
   const days = Array.from({ length: 30 }, () => ({ minutes: 0.33 }));
   assert.equal(minutesOf(days), 10);
   assert.equal(minutesOf([{ minutes: 1.5 }, { minutes: 0.02 }, { minutes: 0 }]), 1.5);
 });
 
-test("[DB647] hours that a clock runs through twice are told apart in charts", () => {
+test("[DB647] charts tell apart the hours that a clock change repeats", () => {
   const points = ["01:00", "02:00", "02:00", "03:00"].map((time) => ({ date: `2025-10-26T${time}` }));
   const day = labelsOf([{ date: "2025-10-26" }], "day", "UTC");
   assert.deepEqual(labelsOf(points, "hour", "Europe/Berlin"), [
@@ -51,7 +51,7 @@ test("[DB647] hours that a clock runs through twice are told apart in charts", (
   assert.match(String(labelsOf(west, "hour", "America/New_York")), /01:00 EDT,.* 01:00 EST$/);
 });
 
-test("[DB753] an exact time that a clock shows twice says its zone, and no other does", () => {
+test("[DB753] only exact times that a clock change repeats show their zone", () => {
   const shown = (zone: string, times: string[]): string[] => {
     showIn(zone);
     return times.map((time) => whenExactly(time).replace(/^.+, /, "").replaceAll("\u202f", " "));
@@ -70,20 +70,20 @@ test("[DB753] an exact time that a clock shows twice says its zone, and no other
     ["1:30:00 AM", "3:30:00 AM"]);
 });
 
-test("[DB522] a message in Markdown is one plain line in lists", () => {
+test("[DB522] in lists a Markdown message is one plain line", () => {
   assert.equal(
     inOneLine("## Prices\n\n| Bike | A day |\n|---|:---:|\n| City | $20 |\n\nSee `order_status`, **today**."),
     "Prices Bike A day City $20 See order_status, today.");
   assert.equal(inOneLine("5 - 3 = 2 # really\n- one"), "5 - 3 = 2 # really - one");
 });
 
-test("[DB549] today is a day of the calendar however the browser writes dates", (given) => {
+test("[DB549] today is a calendar day, however the browser formats dates", (given) => {
   // Safari's engine writes 11/23/2026 in English of Canada, where others write 2026-11-23.
   given.mock.getter(Intl.DateTimeFormat.prototype, "format", () => () => "11/23/2026");
   assert.ok(isDay(today()), today());
 });
 
-test("[DB574] no cell of a file is a formula, also where a spreadsheet splits at semicolons", () => {
+test("[DB574] no cell of a CSV file is a formula, even if a spreadsheet splits at semicolons", () => {
   const line = csvLine([
     "=1+1", "a;=1+1", "b; @SUM(A1)", 'c;"=1+1', "d\n+1", "-5", -5, "See you ;-)", "x-y = z+1",
     "Two:\n- one\n-A1",
@@ -100,7 +100,7 @@ test("[DB574] no cell of a file is a formula, also where a spreadsheet splits at
   assert.ok(performance.now() - startedMs < 2000);
 });
 
-test("[DB649] no text within an object becomes a formula in a file, and the object stays JSON", () => {
+test("[DB649] text within an exported object never becomes a formula, and the object stays JSON", () => {
   const variables = { note: "Two;=1+1;", "a; -1": ["b;@SUM(A1)", ";-)"], count: -5 };
   const line = csvLine([7, variables]);
   const cells = line.split(";").map((cell) => cell.replace(/^[ "]+/, ""));
@@ -109,21 +109,21 @@ test("[DB649] no text within an object becomes a formula in a file, and the obje
     { note: "Two;'=1+1;", "a; '-1": ["b;'@SUM(A1)", ";-)"], count: -5 });
 });
 
-test("[DB656] no name turns the order of the words it stands among", () => {
+test("[DB656] no name reorders the text around it", () => {
   assert.equal(t("Delete {name}?", { name: "gno\u202Elive\u2066" }), "Delete gnolive?");
   assert.deepEqual(filled("By {name}.", { name: "\u2067Ada" }), ["By ", "Ada", "."]);
   const say = createSay(() => ({ joined: "{name} joined" }));
   assert.equal(say("joined", { name: "\u202EAda" }), "Ada joined");
 });
 
-test("[DB751] [WG307] a name from right to left stands in a text of ours by itself, with its signs and none of those behind it", () => {
+test("[DB751] [WG307] a right-to-left name in our texts is isolated with its punctuation", () => {
   assert.equal(t("Delete {name}?", { name: "\u202Eמשרד!" }), "Delete \u2068משרד!\u2069?");
   assert.deepEqual(filled("By {name}.", { name: "مكتب" }), ["By ", "\u2068مكتب\u2069", "."]);
   const say = createSay(() => ({ joined: "{name} joined" }));
   assert.equal(say("joined", { name: "משרד!" }), "\u2068משרד!\u2069 joined");
 });
 
-test("[DB589] a code is shown as words, with what is an abbreviation in capitals", () => {
+test("[DB589] a code is displayed as words, with abbreviations in capitals", () => {
   assert.deepEqual(["ai_toggled", "in-progress", "aired"].map(words),
     ["AI toggled", "In progress", "Aired"]);
 });

@@ -34,7 +34,7 @@ const subscribingAt = ({ subscription }: PushBrowser): string => `
   };
   PushManager.prototype.getSubscription = async () => sessionStorage.getItem("subscribed") ? made : null;`;
 
-test("[DB355] a browser that is to notify subscribes, shows who waits while no page of the dashboard is in sight, not after its person was signed out elsewhere, and is forgotten when they sign out", { skip }, async (context) => {
+test("[DB355] a browser with notifications shows who waits while no dashboard page is visible, not after a remote sign-out, and is forgotten on sign-out", { skip }, async (context) => {
   const service = await startPushService();
   context.after(() => service.close());
   const pushed = service.newBrowser();
@@ -96,7 +96,7 @@ const UNSEEN = `window.notices = [];
     static requestPermission = async () => "granted"; constructor(title) { notices.push(title); } };
   Object.defineProperty(document, "hidden", { get: () => true });`;
 
-test("[DB523] sound and notification when somebody begins to wait are off until they are chosen, kept in the browser, and off again", { skip }, async () => {
+test("[DB523] sound and notification for waiting visitors are off until enabled, kept in the browser, and can be disabled", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await ask(await begin("Number 0"));
     await page.addInitScript(WATCH + UNSEEN);

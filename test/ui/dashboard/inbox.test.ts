@@ -33,7 +33,7 @@ const list = (page: Page): Locator => page.getByRole("list", { name: "Conversati
 const said = (page: Page): Locator => page.getByRole("list", { name: "Messages" });
 const button = (page: Page, name: string): Locator => page.getByRole("button", { name, exact: true });
 
-test("[DB350] two people and their visitors: queues count by themselves, one conversation is one person's, and what they write arrives in order", { skip }, async () => {
+test("[DB350] two operators and their visitors: queues count live, a conversation belongs to one person, and messages arrive in order", { skip }, async () => {
   await withDashboard(async ({ page, go, look }) => {
     await go("/inbox");
     await page.getByText("Nobody is waiting for a person.").waitFor();
@@ -81,7 +81,7 @@ test("[DB350] two people and their visitors: queues count by themselves, one con
   }, { key: ana });
 });
 
-test("[DB351] the inbox by keys alone, with a draft of the assistant and answers that are ready", { skip }, async () => {
+test("[DB351] the inbox works by keyboard alone, with drafts by the assistant and canned replies", { skip }, async () => {
   const [first, second] = [await begin("Ida"), await begin("Jon")];
   await send(first, "When are you open?");
   await ask(first);
@@ -116,7 +116,7 @@ test("[DB351] the inbox by keys alone, with a draft of the assistant and answers
   assert.ok((await spoken(first)).includes("operator: Hello Ida, from nine to five."));
 });
 
-test("[DB533] an answer kept as a canned reply is not sent; what is written and not sent is there again, and what was replaced can be had back", { skip }, async () => {
+test("[DB533] saving an answer as a canned reply does not send it; unsent text is kept, and replaced text can be restored", { skip }, async () => {
   const [mia, tom] = [await begin("Mia"), await begin("Tom")];
   for (const uuid of [mia, tom]) await ask(uuid);
   await withDashboard(async ({ page, go }) => {
@@ -148,7 +148,7 @@ test("[DB533] an answer kept as a canned reply is not sent; what is written and 
   assert.deepEqual(await spoken(mia), ["assistant: Hello", "operator: Not finished yet"]);
 });
 
-test("[DB577] [DB616] a reply that is too long says so and is not sent, nor cut; nor is one by a key of an input method", { skip }, async () => {
+test("[DB577] [DB616] a reply that is too long is marked as such, neither sent nor truncated; an input method's key sends none", { skip }, async () => {
   const pia = await begin("Pia");
   await ask(pia);
   await withDashboard(async ({ page, go }) => {
@@ -172,7 +172,7 @@ test("[DB577] [DB616] a reply that is too long says so and is not sent, nor cut;
   assert.equal((await spoken(pia)).at(-1), "operator: Short");
 });
 
-test("[OP334] a key of an input method opens nothing of the palette, nor chooses there", { skip }, async () => {
+test("[OP334] an input method's key neither opens nor selects anything in the palette", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await go("/assistants");
     await page.keyboard.press("Control+k");
@@ -195,7 +195,7 @@ test("[OP334] a key of an input method opens nothing of the palette, nor chooses
   }, { key: ana });
 });
 
-test("[DB352] filters stay in the address over a reload; labels, read marks and callbacks are seen and changed beside the conversation", { skip }, async () => {
+test("[DB352] filters stay in the URL over a reload; labels, read marks and callbacks are shown and changed beside the conversation", { skip }, async () => {
   await server.call("POST", "/user/label", { body: { name: "Urgent", color: "red" } });
   const desk = await newAssistant(server, {
     name: "Night desk", status: "active",
@@ -232,7 +232,7 @@ test("[DB352] filters stay in the address over a reload; labels, read marks and 
   }, { key: ana });
 });
 
-test("[DB643] [DB656] a test of the editor is marked as one in the inbox, and a visitor's chat is not; no name turns the words behind it", { skip }, async () => {
+test("[DB643] [DB656] an editor test is marked as one in the inbox, and a visitor's chat is not; no name reverses the words after it", { skip }, async () => {
   const { uuid: turning } = await newAssistant(server, { name: "Desk\u202E", status: "active" });
   const { body: { data: label } } = await server.call("POST", "/user/label", { body: { name: "Refund", color: "red" } });
   const labelled = await newConversation(server, turning);
@@ -259,7 +259,7 @@ test("[DB643] [DB656] a test of the editor is marked as one in the inbox, and a 
   });
 });
 
-test("[DB353] beside a conversation: its files and ratings, who signed in on which page, what the knowledge says, to whom it is given; how many wait stands in every page's title", { skip }, async () => {
+test("[DB353] beside a conversation: files and ratings, the signed-in visitor and page, knowledge search, assignment; every page title shows the number waiting", { skip }, async () => {
   const knowledge = await newKnowledgebase(server);
   await whenRead(server, await uploadFile(server, knowledge, "A tandem costs thirty euros a day."));
   const desk = await newAssistant(server, {
@@ -310,7 +310,7 @@ test("[DB353] beside a conversation: its files and ratings, who signed in on whi
   }, { key: ana });
 });
 
-test("[DB354] two operators and three visitors in their browsers: queue, claim, hand-back, offline and back, two tabs; nothing is lost, doubled or out of order, and never two voices", { skip }, async (context) => {
+test("[DB354] two operators, three visitors: queue, claim, hand-back, offline and back, two tabs; nothing is lost, doubled or out of order, and one voice at a time", { skip }, async (context) => {
   const host = await startHost(server.url);
   context.after(() => host.close());
   const desk = await newAssistant(server, {
@@ -388,7 +388,7 @@ test("[DB354] two operators and three visitors in their browsers: queue, claim, 
   for (const { page } of visitors) await page.context().close();
 });
 
-test("[DB712] what comes while a conversation is on the screen is read out once it is whole, and not what was there", { skip }, async () => {
+test("[DB712] new messages in an open conversation are announced once they are whole, and existing ones are not", { skip }, async () => {
   const uuid = await begin("Vera");
   model.script(() => ({ tokens: ["At ", "your ", "service."] }));
   for (let count = 0; count < 20; count += 1) await send(uuid, `Question ${count}`);
@@ -416,7 +416,7 @@ test("[DB712] what comes while a conversation is on the screen is read out once 
   }
 });
 
-test("[DB661] what could not be loaded of a conversation is said on its page and in the inbox, and had by a press", { skip }, async () => {
+test("[DB661] what could not be loaded of a conversation is reported on its page and in the inbox, with a retry button", { skip }, async () => {
   const uuid = await begin("Uma");
   for (const path of ["/conversations", "/inbox"]) {
     await withDashboard(async ({ page, go }) => {

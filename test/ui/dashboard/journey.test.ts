@@ -12,7 +12,7 @@ const skip = noBrowser();
 const { model, server, withDashboard, close } = await startDashboard();
 after(close);
 
-test("[DB10] a document is uploaded, an assistant is given it, and answers from it", { skip }, async () => {
+test("[DB10] a document is uploaded, given to an assistant, and used in its answers", { skip }, async () => {
   const file = join(server.dataDir, "Opening hours.txt");
   writeFileSync(file, "The lighthouse may be visited on Thursdays from four until sunset.\n");
   const { id } = await newAssistant(server, { name: "Keeper" }) as { id: number };

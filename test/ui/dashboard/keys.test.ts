@@ -11,7 +11,7 @@ const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
 after(close);
 
-test("[DB542] [DB655] [DB658] the last day of a key ends, and its year is, where the account is; a list's file has the list's times, and names their zone", { skip }, async () => {
+test("[DB542] [DB655] [DB658] a key's expiry day and year follow the account's time zone; a CSV file has the list's times and names their zone", { skip }, async () => {
   const { key } = await server.newAccount();
   await newConversation(server, (await newAssistant(server, {}, key)).uuid);
   await server.call("PUT", "/user/settings", { key, body: { time_zone: "Pacific/Auckland" } });
@@ -46,7 +46,7 @@ test("[DB542] [DB655] [DB658] the last day of a key ends, and its year is, where
   }, { key, context: { timezoneId: "America/New_York" } });
 });
 
-test("[DB610] [DB617] [DB657] [DB663] the focus is not lost when a row goes, a dialog shows something else or a button is busy", { skip }, async () => {
+test("[DB610] [DB617] [DB657] [DB663] the focus is not lost when a row disappears, a dialog changes its content or a button is busy", { skip }, async () => {
   const { key } = await server.newAccount();
   for (const name of ["first", "second", "third"]) {
     await server.call("POST", "/user/api-keys", { key, body: { name } });
@@ -104,7 +104,7 @@ test("[DB610] [DB617] [DB657] [DB663] the focus is not lost when a row goes, a d
   }, { key });
 });
 
-test("[DB752] a name from right to left has the sign at its end at its left, in headings, facts, choices and keys", { skip }, async () => {
+test("[DB752] a right-to-left name has its final punctuation on the left in headings, facts, choices and keys", { skip }, async () => {
   const name = "مكتب الاستقبال!";
   const { id, uuid } = await newAssistant(server, { name, status: "active" });
   const talk = await newConversation(server, uuid, { variables: { customer_name: name } });

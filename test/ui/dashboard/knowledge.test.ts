@@ -38,7 +38,7 @@ const textFile = (name: string, text: string) =>
   ({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
 const rowOf = (page: Page, name: string) => page.getByRole("row", { name });
 
-test("[DB60] a knowledgebase is made, renamed and deleted, each as the server confirms it", { skip }, async () => {
+test("[DB60] a knowledgebase is created, renamed and deleted, each as the server confirms it", { skip }, async () => {
   await withDashboard(async ({ page, go, look }) => {
     await go("/knowledgebases");
     await page.getByText("No knowledge yet").waitFor();
@@ -70,7 +70,7 @@ test("[DB60] a knowledgebase is made, renamed and deleted, each as the server co
   });
 });
 
-test("[DB61] files go up by picker and by drop, and their states come by themselves", { skip }, async () => {
+test("[DB61] files are uploaded by picker and by drop, and their states update by themselves", { skip }, async () => {
   const id = await newKnowledgebase("Files");
   await withDashboard(async ({ page, go, look }) => {
     await go(`/knowledgebases/${id}`);
@@ -102,7 +102,7 @@ test("[DB61] files go up by picker and by drop, and their states come by themsel
   });
 });
 
-test("[DB62] a file shows how far it has come, and what is cancelled never arrives", { skip }, async () => {
+test("[DB62] a file shows its progress, and a cancelled one never arrives", { skip }, async () => {
   const id = await newKnowledgebase("Slow");
   await withDashboard(async ({ page, go }) => {
     const network = await page.context().newCDPSession(page);
@@ -127,7 +127,7 @@ test("[DB62] a file shows how far it has come, and what is cancelled never arriv
   });
 });
 
-test("[DB63] what the server would not take is told before anything is sent", { skip }, async () => {
+test("[DB63] files the server would refuse are reported before anything is sent", { skip }, async () => {
   const id = await newKnowledgebase("Picky");
   await withDashboard(async ({ page, go, look }) => {
     await go(`/knowledgebases/${id}`);
@@ -153,7 +153,7 @@ test("[DB63] what the server would not take is told before anything is sent", { 
   });
 });
 
-test("[DB64] a website is added by its address or page by page; assistants that use it are named", { skip }, async () => {
+test("[DB64] a website is added whole or page by page, and the assistants that use it are named", { skip }, async () => {
   const id = await newKnowledgebase("Web");
   await newAssistant(server, {
     name: "Web reader", knowledgebase_id: id, knowledgebase_mode: "function_call",
@@ -201,7 +201,7 @@ test("[DB64] a website is added by its address or page by page; assistants that 
   });
 });
 
-test("[DB360] a question is tried on the page, and assistants are given the knowledgebase there", { skip }, async () => {
+test("[DB360] a question is tried on the page, and the knowledgebase given to assistants there", { skip }, async () => {
   const id = await newKnowledgebase("Harbour");
   const other = await newKnowledgebase("Elsewhere");
   const { id: assistantId } = await newAssistant(server, {
@@ -243,7 +243,7 @@ test("[DB360] a question is tried on the page, and assistants are given the know
   });
 });
 
-test("[DB361] what was read of a document is shown, and one that failed is tried again", { skip }, async () => {
+test("[DB361] a document's extracted text is shown, and a failed document retried", { skip }, async () => {
   const id = await newKnowledgebase("Read");
   await withDashboard(async ({ page, go, look }) => {
     await go(`/knowledgebases/${id}`);
@@ -273,7 +273,7 @@ test("[DB361] what was read of a document is shown, and one that failed is tried
   });
 });
 
-test("[DB362] a text and a table of questions are written, found, and changed later", { skip }, async () => {
+test("[DB362] texts and tables of questions are written, found, and edited later", { skip }, async () => {
   const id = await newKnowledgebase("Written");
   await withDashboard(async ({ page, go, look }) => {
     const dialog = page.getByRole("dialog");
@@ -311,7 +311,7 @@ test("[DB362] a text and a table of questions are written, found, and changed la
   });
 });
 
-test("[DB536] a document's text is edited as it is, not as it was seen before", { skip }, async () => {
+test("[DB536] a document is edited from its current text, not from a cached one", { skip }, async () => {
   const id = await newKnowledgebase("Shared");
   const path = `/user/knowledgebases/${id}/documents`;
   const { body: { data: document } } = await server.call("POST", path, {
@@ -335,7 +335,7 @@ test("[DB536] a document's text is edited as it is, not as it was seen before", 
   });
 });
 
-test("[DB573] what somebody else has saved of a document meanwhile is not replaced unseen", { skip }, async () => {
+test("[DB573] a concurrent change of a document is not overwritten unseen", { skip }, async () => {
   const id = await newKnowledgebase("Shared by two");
   const path = `/user/knowledgebases/${id}/documents`;
   const { body: { data: document } } = await server.call("POST", path, {
@@ -362,7 +362,7 @@ test("[DB573] what somebody else has saved of a document meanwhile is not replac
   });
 });
 
-test("[DB573] what somebody else has changed of how a website is read is not replaced unseen", { skip }, async () => {
+test("[DB573] a concurrent change of how a website is read is not overwritten unseen", { skip }, async () => {
   const id = await newKnowledgebase("Read by two");
   const path = `/user/knowledgebases/${id}/documents`;
   const { body: { data: document } } = await server.call("POST", path, {

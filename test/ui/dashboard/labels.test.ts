@@ -21,7 +21,7 @@ const minded = (field: string, value: unknown): [string, string][] =>
 /** Another spelling of `noise_cancellation`, which the editor has. */
 const WITHOUT = new Set(["enable_noise_cancellation"]);
 
-test("[DB430] every setting has a label, and what is minded of it says that and no name of the API", () => {
+test("[DB430] every setting has a label, and its errors use that label and no name of the API", () => {
   const fields = Object.keys(UpdateBody.properties).filter((name) => !WITHOUT.has(name));
   const told = new Map(tellings());
   for (const field of fields) {
@@ -50,11 +50,11 @@ test("[DB430] every setting has a label, and what is minded of it says that and 
   ]);
 });
 
-test("[DB717] words of the editor are read as they stand: no marks of code are in them", () => {
+test("[DB717] the editor's texts are plain words without code markup", () => {
   for (const [name, telling] of tellings()) assert.doesNotMatch(JSON.stringify(telling), /`/, name);
 });
 
-test("[DB431] every number of the editor says its direction or range with an example", () => {
+test("[DB431] every number in the editor explains its direction or range with an example", () => {
   const isNumber = ({ type }: TSchema) => type === "number" || type === "integer";
   const numbers = Object.entries(UpdateBody.properties)
     .filter(([name, schema]) => !name.endsWith("_id")

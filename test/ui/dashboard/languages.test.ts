@@ -50,14 +50,14 @@ after(async () => {
 });
 
 for (const language of languages()) {
-  test(`[DB440] the catalog "${language}" says all the dashboard says, and nothing more (npm run texts)`, () => {
+  test(`[DB440] the catalog "${language}" is complete and has nothing extra (npm run texts)`, () => {
     assert.deepEqual(problemsOf(language, readCatalog(language), keys), {
       missing: [], stale: [], wrong: [],
     });
   });
 }
 
-test("[DB441] what reads as a text is looked up, and what is code stays as it is", () => {
+test("[DB441] texts are translated, and code stays as it is", () => {
   const { code, texts } = translatable(`
     const KINDS = { open: "Open", method: "GET" };
     const key = event.key === "Enter" ? "end" : null;
@@ -77,7 +77,7 @@ test("[DB441] what reads as a text is looked up, and what is code stays as it is
   }
 });
 
-test("[DB442] the language is the chosen one, else the browser's, else English; a file of the server's own adds to it", async () => {
+test("[DB442] the language is the chosen one, else the browser's, else English; the server's own file can add texts", async () => {
   const textsFor = async (headers: Record<string, string>) => {
     const response = await fetch(`${server.url}/dashboard/texts.js`, { headers });
     assert.match(response.headers.get("vary") ?? "", /Accept-Language, Cookie/);
@@ -100,7 +100,7 @@ test("[DB442] the language is the chosen one, else the browser's, else English; 
   assert.equal((await textsFor({ cookie: "parley-language=../etc" })).language, "en");
 });
 
-test("[DB443] the language is chosen on signing in and in the menu, and remembered; texts are never markup", { skip, timeout }, async () => {
+test("[DB443] the language is chosen at sign-in and in the menu, and remembered; texts are never markup", { skip, timeout }, async () => {
   assert.ok(browser);
   const context = await browser.newContext({ locale: "en-GB" });
   const page = await context.newPage();
@@ -181,7 +181,7 @@ function untranslated(said: string[], content: Set<string>): string[] {
   });
 }
 
-test("[DB445] the page people talk from is read in the visitor's language", { skip, timeout }, async () => {
+test("[DB445] the talk page is in the visitor's language", { skip, timeout }, async () => {
   assert.ok(browser);
   const { uuid } = await newAssistant(server);
   const context = await browser.newContext({ locale: "de-AT" });
@@ -194,7 +194,7 @@ test("[DB445] the page people talk from is read in the visitor's language", { sk
   await context.close();
 });
 
-test("[DB666] no heading of a column is cut, whatever its language", { skip, timeout }, async () => {
+test("[DB666] no column heading is truncated, in any language", { skip, timeout }, async () => {
   assert.ok(browser);
   const { key } = await server.newAccount();
   const { id, uuid } = await newAssistant(server, { type: "inbound", status: "active" }, key);
@@ -225,7 +225,7 @@ const DIALOGS = [
   ["/webhooks", "New endpoint"], ["/keys", "New key"], ["/team", "Invite"],
 ] as const;
 
-test("[DB686] what a proxy answers in the server's place is said in the reader's language, by its status", { skip, timeout }, async () => {
+test("[DB686] a proxy's response instead of the server's is explained in the reader's language, by its status", { skip, timeout }, async () => {
   assert.ok(browser);
   const context = await browser.newContext({ locale: "de" });
   const page = await context.newPage();
@@ -247,7 +247,7 @@ test("[DB686] what a proxy answers in the server's place is said in the reader's
   await context.close();
 });
 
-test("[DB521] what the server minds, refuses and confirms is in the reader's language", { skip, timeout }, async () => {
+test("[DB521] the server's errors, refusals and confirmations appear in the reader's language", { skip, timeout }, async () => {
   assert.ok(browser);
   const context = await browser.newContext({ locale: "de" });
   const page = await context.newPage();
@@ -287,7 +287,7 @@ test("[DB521] what the server minds, refuses and confirms is in the reader's lan
   await context.close();
 });
 
-test("[DB444] on every page and in its dialogs nothing but content is left in English", { skip, timeout }, async () => {
+test("[DB444] on every page and in its dialogs only content stays in English", { skip, timeout }, async () => {
   assert.ok(browser);
   const { id, uuid } = await newAssistant(server);
   model.script(() => ({ tokens: ["Good day."] }));

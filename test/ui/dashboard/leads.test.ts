@@ -32,7 +32,7 @@ const dialogButton = (page: Page, name: string) =>
   page.getByRole("dialog").getByRole("button", { name, exact: true });
 const rowOf = (page: Page, name: string) => page.getByRole("row", { name });
 
-test("[DB73] thousands of leads scroll and are narrowed, with few of them in the page; numbers are written as their countries write them", { skip }, async () => {
+test("[DB73] thousands of leads are scrolled and filtered with few rows in the page; numbers are formatted by country", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const id = await newCampaign(caller);
@@ -65,7 +65,7 @@ test("[DB73] thousands of leads scroll and are narrowed, with few of them in the
   }, { key });
 });
 
-test("[DB580] whoever comes back to a list in pages finds it where it was left, and as it is by now", { skip }, async () => {
+test("[DB580] returning to a paged list restores its position, with current data", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   await importRows(key, await newCampaign(caller), 300);
@@ -102,7 +102,7 @@ test("[DB580] whoever comes back to a list in pages finds it where it was left, 
   }, { key });
 });
 
-test("[DB74] a lead is added, changed and deleted; only what was touched is sent", { skip }, async () => {
+test("[DB74] a lead is added, changed and deleted; only edited fields are sent", { skip }, async () => {
   const caller = await newCaller({ variables: { name: "", company: "" } });
   const { key } = caller;
   await newCampaign(caller);
@@ -154,7 +154,7 @@ test("[DB74] a lead is added, changed and deleted; only what was touched is sent
   }, { key });
 });
 
-test("[DB573] what somebody else has saved of a lead meanwhile is not replaced unseen", { skip }, async () => {
+test("[DB573] a concurrent change of a lead is not overwritten unseen", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const variables = { name: "Ada", city: "Linz" };
@@ -183,7 +183,7 @@ test("[DB573] what somebody else has saved of a lead meanwhile is not replaced u
   }, { key });
 });
 
-test("[DB75] [DB657] [DB683] an import tells what became of every row", { skip }, async () => {
+test("[DB75] [DB657] [DB683] an import reports the result of every row", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const id = await newCampaign(caller);
@@ -238,7 +238,7 @@ test("[DB75] [DB657] [DB683] an import tells what became of every row", { skip }
   }, { key });
 });
 
-test("[DB511] an import of a workbook or CSV says how many rows of how many are done, and goes on when its dialog is closed", { skip }, async () => {
+test("[DB511] an import of a workbook or CSV shows its progress in rows, and continues when its dialog is closed", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const id = await newCampaign(caller);
@@ -267,7 +267,7 @@ test("[DB511] an import of a workbook or CSV says how many rows of how many are 
   }, { key });
 });
 
-test("[DB76] a number is blocked and let go again; its leads are seen to be blacklisted", { skip }, async () => {
+test("[DB76] a number is blocked and unblocked; its leads show as blacklisted", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;
   const id = await newCampaign(caller);

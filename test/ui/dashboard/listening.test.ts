@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { raiserOf } from "#ui/dashboard/pages/calls/listening.ts";
 
-test("[DB374] a telephone's sound is played at the page's rate, whole across the seams of its frames", () => {
+test("[DB374] telephone audio is played at the page's rate, without seams between frames", () => {
   const raise = raiserOf(2);
   const wave = (rate: number, from: number, to: number): Int16Array => Int16Array.from(
     { length: to - from }, (_, at) => 10_000 * Math.sin((2 * Math.PI * 400 * (from + at)) / rate));

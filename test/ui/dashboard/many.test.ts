@@ -23,7 +23,7 @@ async function called(first: number, count: number): Promise<void> {
   }
 }
 
-test("[DB671] who reads far down in a list that grows keeps the row and its focus", { skip }, async () => {
+test("[DB671] reading far down in a growing list keeps the row and its focus", { skip }, async () => {
   await called(1000, 120);
   await withDashboard(async ({ page, go }) => {
     await go("/calls");
@@ -43,7 +43,7 @@ test("[DB671] who reads far down in a list that grows keeps the row and its focu
   });
 });
 
-test("[DB672] folders and labels are offered however many there are", { skip }, async () => {
+test("[DB672] all folders and labels are offered, however many there are", { skip }, async () => {
   for (let at = 0; at < 120; at += 1) {
     for (const kind of ["folder", "label"]) {
       await server.call("POST", `/user/${kind}`, { body: { name: `The ${kind} ${at}` } });
@@ -73,7 +73,7 @@ async function offered(page: Page, label: string): Promise<string[]> {
   return (await choice.locator("option").allTextContents()).slice(1);
 }
 
-test("[DB674] where one of many assistants is chosen they stand by name", { skip }, async () => {
+test("[DB674] assistants to choose from are sorted by name", { skip }, async () => {
   const { key } = await server.newAccount();
   for (const name of NAMES) await newAssistant(server, { name }, key);
   await withDashboard(async ({ page, go }) => {
@@ -84,7 +84,7 @@ test("[DB674] where one of many assistants is chosen they stand by name", { skip
   }, { key });
 });
 
-test("[DB684] folders, labels and campaigns to choose from stand by name", { skip }, async () => {
+test("[DB684] folders, labels and campaigns to choose from are sorted by name", { skip }, async () => {
   const { newCaller, newCampaign } = outreachOf(server);
   const caller = await newCaller();
   const { key } = caller;
@@ -104,7 +104,7 @@ test("[DB684] folders, labels and campaigns to choose from stand by name", { ski
   }, { key });
 });
 
-test("[DB770] whoever looks at a queue of the inbox reads it to its end, and it stays as long as it is", { skip }, async () => {
+test("[DB770] an inbox queue can be read to its end, and keeps its length", { skip }, async () => {
   const caller = await server.newAccount();
   const { uuid } = await newAssistant(server, { status: "active" }, caller.key);
   const begin = async (name: string): Promise<void> => {
@@ -131,7 +131,7 @@ test("[DB770] whoever looks at a queue of the inbox reads it to its end, and it 
   }, caller);
 });
 
-test("[DB769] the ledger's page asks for the balance, not for a report that has it too", { skip }, async () => {
+test("[DB769] the ledger's page requests the balance, not a larger report that contains it", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await go("/keys");
     const asked: string[] = [];
@@ -142,7 +142,7 @@ test("[DB769] the ledger's page asks for the balance, not for a report that has 
   });
 });
 
-test("[DB768] a page that hears more than a busy server answers asks for each thing once at a time", { skip }, async () => {
+test("[DB768] a page that gets more events than a busy server can answer has one request of each kind open", { skip }, async () => {
   const caller = await server.newAccount();
   const call = (path: string, body: object) => server.call("POST", path, { ...caller, body });
   const { uuid } = await newAssistant(server, { status: "active" }, caller.key);
@@ -170,7 +170,7 @@ test("[DB768] a page that hears more than a busy server answers asks for each th
   }, caller);
 });
 
-test("[DB754] what an assistant is given stands by name too: knowledgebases, tools, whom it transfers to, and who is given knowledge", { skip }, async () => {
+test("[DB754] an assistant's options are sorted by name: knowledgebases, tools, transfer targets, and assistants for knowledge", { skip }, async () => {
   const { key } = await server.newAccount();
   const create = async (path: string, body: object): Promise<number> => {
     const made = await server.call("POST", `/user/${path}`, { key, body });

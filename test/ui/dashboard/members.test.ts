@@ -19,7 +19,7 @@ const roleOf = async (id: number, key: string): Promise<string | undefined> => {
   return (body.data as { id: number; role: string }[]).find((one) => one.id === id)?.role;
 };
 
-test("[DB585] a member is given a new password and removed on a telephone as on a desk, and however often one presses, one link is made", { skip }, async () => {
+test("[DB585] a member can get a new password or be removed on a phone as on a desktop, and repeated presses create one link", { skip }, async () => {
   const { key } = await server.newAccount();
   const { id, name } = await memberOf(server, "operator", key);
   await server.call("POST", "/user/invitations", {
@@ -59,7 +59,7 @@ test("[DB585] a member is given a new password and removed on a telephone as on 
   }, { key });
 });
 
-test("[DB573] a member's role that somebody else has changed meanwhile is not set back by who changes the name", { skip }, async () => {
+test("[DB573] a concurrent change of a member's role is not reverted by renaming the member", { skip }, async () => {
   const { key } = await server.newAccount();
   const { id, name } = await memberOf(server, "operator", key);
   const set = (role: string) => server.call("PATCH", `/user/members/${id}`, { key, body: { role } });
@@ -85,7 +85,7 @@ test("[DB573] a member's role that somebody else has changed meanwhile is not se
   }, { key });
 });
 
-test("[DB586] a member whom somebody else has removed is gone from the list once one was told so", { skip }, async () => {
+test("[DB586] a member removed by somebody else disappears from the list once the server has said so", { skip }, async () => {
   const { key } = await server.newAccount();
   const { id, name } = await memberOf(server, "operator", key);
   await withDashboard(async ({ page, go }) => {

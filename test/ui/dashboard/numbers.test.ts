@@ -32,7 +32,7 @@ const buy = async (key: string, number: string): Promise<number> => {
   return body.data.id as number;
 };
 
-test("[DB65] a number is found and bought once, though the answer to the first try is lost", { skip }, async () => {
+test("[DB65] a number is found and bought once, even if the first response is lost", { skip }, async () => {
   twilio.available.set("+14155550101", "US");
   twilio.available.set("+12015550102", "US");
   const { key } = await server.newAccount({ balance: "20" });
@@ -71,7 +71,7 @@ test("[DB65] a number is found and bought once, though the answer to the first t
   }, { key });
 });
 
-test("[DB66] a purchase the server refuses says why in its words", { skip }, async () => {
+test("[DB66] a refused purchase shows the server's reason", { skip }, async () => {
   twilio.available.set("+13125550103", "US");
   const { key } = await server.newAccount({ balance: "1" });
   await withDashboard(async ({ page, go }) => {
@@ -86,7 +86,7 @@ test("[DB66] a purchase the server refuses says why in its words", { skip }, asy
   }, { key });
 });
 
-test("[DB548] where nothing is for sale the page says where numbers come from", { skip }, async () => {
+test("[DB548] if no numbers are for sale the page says where they come from", { skip }, async () => {
   await withDashboard(async ({ page, go, look }) => {
     await go("/numbers/buy");
     await page.getByLabel("Country").selectOption({ label: "Finland" });
@@ -103,7 +103,7 @@ test("[DB548] where nothing is for sale the page says where numbers come from", 
   });
 });
 
-test("[DB67] a number says who uses it, takes a name, and is released only after a question", { skip }, async () => {
+test("[DB67] a number shows who uses it, can be named, and is released only after a question", { skip }, async () => {
   const { key } = await server.newAccount({ balance: "20" });
   const id = await buy(key, "+14155550104");
   await newAssistant(server, { name: "Front desk", phone_number_id: id }, key);
@@ -127,7 +127,7 @@ test("[DB67] a number says who uses it, takes a name, and is released only after
   }, { key });
 });
 
-test("[DB595] until it is known who uses a number and what an assistant speaks with, lists do not say nobody and nothing", { skip }, async () => {
+test("[DB595] while usage is still loading, lists do not claim that a number is unused or an assistant has no voice", { skip }, async () => {
   const { key } = await server.newAccount({ balance: "20" });
   const id = await buy(key, "+14155550107");
   const { id: assistantId } = await newAssistant(server, {
@@ -167,7 +167,7 @@ test("[DB595] until it is known who uses a number and what an assistant speaks w
   }, { key });
 });
 
-test("[DB68] a SIP trunk is made, changed and deleted; faults stand beside their fields", { skip }, async () => {
+test("[DB68] a SIP trunk is created, changed and deleted; errors appear beside their fields", { skip }, async () => {
   const { key } = await server.newAccount();
   const list = async () => (await server.call("GET", TRUNKS, { key })).body.data as
     Record<string, unknown>[];
@@ -228,7 +228,7 @@ test("[DB69] long names and many trunks fit", { skip }, async () => {
   }, { key });
 });
 
-test("[DB573] what somebody else has saved of a SIP trunk meanwhile is not replaced unseen", { skip }, async () => {
+test("[DB573] a concurrent change of a SIP trunk is not overwritten unseen", { skip }, async () => {
   const { key } = await server.newAccount();
   const { body: { data: { id } } } = await server.call("POST", TRUNKS, {
     key, body: {

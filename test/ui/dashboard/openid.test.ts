@@ -6,7 +6,7 @@ import { startTestServer } from "#support/server.ts";
 
 const skip = noBrowser();
 
-test("[DB765] who opens a link to a page and signs in at the OpenID provider comes to that page", { skip, timeout: 120_000 }, async () => {
+test("[DB765] opening a link to a page and signing in at the OpenID provider leads to that page", { skip, timeout: 120_000 }, async () => {
   const provider = await startOpenIdProvider();
   after(provider.close);
   const server = await startTestServer({

@@ -23,7 +23,7 @@ const figure = (page: Page, name: string) =>
 const overview = async (key: string, days = 30) =>
   (await server.call("GET", `/user/overview?days=${days}`, { key })).body;
 
-test("[DB80] a new account is told what to do first, with the tag to paste; what was done stays, with its proof, until it is put away", { skip }, async () => {
+test("[DB80] a new account is shown its first steps with the embed tag; finished steps stay, with proof, until dismissed", { skip }, async () => {
   const { key } = await server.newAccount();
   const context = { permissions: ["clipboard-read", "clipboard-write"] };
   await withDashboard(async ({ page, go, look }) => {
@@ -54,7 +54,7 @@ test("[DB80] a new account is told what to do first, with the tag to paste; what
   }, { key, context });
 });
 
-test("[DB81] figures and charts are the server's, for the days chosen", { skip }, async () => {
+test("[DB81] figures and charts are the server's, for the chosen days", { skip }, async () => {
   const { key, accountId } = await server.newAccount({ balance: "7.50" });
   const { uuid } = await newAssistant(server, {}, key);
   for (let count = 0; count < 3; count += 1) await newConversation(server, uuid);
@@ -89,7 +89,7 @@ test("[DB81] figures and charts are the server's, for the days chosen", { skip }
   }, { key });
 });
 
-test("[DB501] charts by hour, day or week of any range, of one assistant, compared with the period before, kept in the address; a point leads to its list", { skip }, async () => {
+test("[DB501] charts by hour, day or week of any range, for one assistant, compared with the period before, kept in the URL; a point leads to its list", { skip }, async () => {
   const { key, accountId } = await server.newAccount();
   const { id: assistantId } = await newAssistant(server, { name: "Reception" }, key);
   const { id: otherId } = await newAssistant(server, { name: "Night desk" }, key);
@@ -138,7 +138,7 @@ test("[DB501] charts by hour, day or week of any range, of one assistant, compar
   }, { key, context: { locale: "en-GB", timezoneId: "UTC" } });
 });
 
-test("[DB82] a live call is in the short list while it lasts, then among the figures", { skip }, async () => {
+test("[DB82] a live call is in the short list while it lasts, then counts in the figures", { skip }, async () => {
   const { key } = await server.newAccount();
   const { id } = await newAssistant(server, { name: "Night desk", status: "active" }, key);
   await withDashboard(async ({ page, look }) => {
@@ -160,7 +160,7 @@ test("[DB82] a live call is in the short list while it lasts, then among the fig
   }, { key });
 });
 
-test("[DB83] lately: news in words, the same many times is one row, messages are none", { skip }, async () => {
+test("[DB83] recent activity: news in sentences, repeats in one row, no messages", { skip }, async () => {
   const { key, accountId } = await server.newAccount({ balance: "0" });
   const { uuid } = await newAssistant(server, {}, key);
   await accounts.credit(accountId, 3_000_000);
@@ -178,7 +178,7 @@ test("[DB83] lately: news in words, the same many times is one row, messages are
   }, { key });
 });
 
-test("[DB326] lately: an evaluated conversation, and why one could not be", { skip }, async () => {
+test("[DB326] recent activity shows evaluated conversations, and why an evaluation failed", { skip }, async () => {
   const { key } = await server.newAccount();
   const { uuid } = await newAssistant(server, {
     post_call_evaluation: true, tools: [{ type: "end_call", description: "" }],
@@ -211,7 +211,7 @@ test("[DB326] lately: an evaluated conversation, and why one could not be", { sk
   }, { key });
 });
 
-test("[DB461] costs stand in a chart, a table and a file, by whatever they are grouped", { skip }, async () => {
+test("[DB461] costs have a chart, a table and a file, for any grouping", { skip }, async () => {
   const { key, accountId } = await server.newAccount();
   const { id, uuid } = await newAssistant(server, { name: "=Front desk", status: "active" }, key);
   model.script(() => ({ tokens: ["Good day."] }));
@@ -241,7 +241,7 @@ test("[DB461] costs stand in a chart, a table and a file, by whatever they are g
   }, { key });
 });
 
-test("[DB537] days of the costs are those of the report, wherever the browser is", { skip }, async () => {
+test("[DB537] the days of the costs are the report's, wherever the browser is", { skip }, async () => {
   const { key, accountId } = await server.newAccount();
   await accounts.credit(accountId, -1_000_000, `fee:${accountId}`);
   await server.call("PUT", "/user/settings", { key, body: { time_zone: "Pacific/Pago_Pago" } });
@@ -255,7 +255,7 @@ test("[DB537] days of the costs are those of the report, wherever the browser is
   }, { key, context: { timezoneId: "Pacific/Kiritimati" } });
 });
 
-test("[DB462] an empty balance is said on every page; the page Money keeps when to be told, and how to pay", { skip }, async () => {
+test("[DB462] an empty balance is shown on every page; the Money page sets the alert and says how to pay", { skip }, async () => {
   const { key } = await server.newAccount({ balance: "0" });
   await withDashboard(async ({ page, go, look }) => {
     await page.getByText("The balance is used up: messages and calls are refused.").waitFor();
@@ -276,7 +276,7 @@ test("[DB462] an empty balance is said on every page; the page Money keeps when 
   }, { key });
 });
 
-test("[DB84] the ledger: signed and to the micro, newest first, narrowed, live, and quick with 2,000 entries", { skip }, async () => {
+test("[DB84] the ledger: signed, to the micro, newest first, filtered, live, and fast with 2,000 entries", { skip }, async () => {
   const { key, accountId } = await server.newAccount({ balance: "0" });
   await Promise.all(Array.from({ length: 1998 }, (_, at) =>
     accounts.credit(accountId, 10_000, `credit:${accountId}-${at}`)));
@@ -311,7 +311,7 @@ test("[DB84] the ledger: signed and to the micro, newest first, narrowed, live, 
   }, { key });
 });
 
-test("[DB85] verifying says what was checked, with the newest hash, and what is wrong", { skip }, async () => {
+test("[DB85] verification shows what was checked, the newest hash, and what is wrong", { skip }, async () => {
   const { key, accountId } = await server.newAccount();
   await accounts.credit(accountId, -1_000_000, `taken:${accountId}`);
   const { body } = await server.call("GET", "/user/ledger?per_page=1", { key });
@@ -343,7 +343,7 @@ test("[DB85] verifying says what was checked, with the newest hash, and what is 
   }, { key });
 });
 
-test("[DB86] a key is made as asked, its token shown once, and revoked after asking", { skip }, async () => {
+test("[DB86] a key is created with the chosen options, its token shown once, and revoked after a question", { skip }, async () => {
   const { key } = await server.newAccount();
   const keys = async () => (await server.call("GET", "/user/api-keys", { key })).body.api_keys;
   await withDashboard(async ({ page, go, look }) => {
@@ -378,7 +378,7 @@ test("[DB86] a key is made as asked, its token shown once, and revoked after ask
   }, { key });
 });
 
-test("[DB87] revoking the key in use is warned of, and signs out", { skip }, async () => {
+test("[DB87] revoking the key in use gives a warning and signs out", { skip }, async () => {
   const { key, accountId } = await server.newAccount();
   const { token } = await accounts.createKey(accountId, "another");
   await withDashboard(async ({ page, go }) => {
@@ -398,7 +398,7 @@ test("[DB87] revoking the key in use is warned of, and signs out", { skip }, asy
   }, { key });
 });
 
-test("[DB88] the lines of a chart hold every figure, at most five above nought", () => {
+test("[DB88] a chart's axis covers every value, with at most five lines above zero", () => {
   for (const isWhole of [false, true]) {
     for (let value = 1; value < 20_000; value += 7) {
       const figureOf = isWhole ? value : value / 997;
@@ -414,7 +414,7 @@ test("[DB88] the lines of a chart hold every figure, at most five above nought",
   assert.deepEqual(ticksOf(21, true), [0, 5, 10, 15, 20, 25]);
 });
 
-test("[DB256] a visitor who was not answered is told on every page, until it is seen to", { skip }, async () => {
+test("[DB256] a visitor who got no reply is reported on every page until dealt with", { skip }, async () => {
   const { key, accountId } = await server.newAccount({ balance: "0.01" });
   const { uuid } = await newAssistant(server, {}, key);
   const send = async (): Promise<number> => (await server.call(

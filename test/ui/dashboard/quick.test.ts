@@ -10,7 +10,7 @@ const skip = noBrowser();
 const { model, server, withDashboard, close } = await startDashboard();
 after(close);
 
-test("[DB540] whoever creates an assistant before the catalogs are there sends it once they are", { skip }, async () => {
+test("[DB540] an assistant submitted before the catalogs have loaded is sent once they have", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     const hold = Promise.withResolvers<void>();
     await page.route(/assistants\/voices/, async (route) => {
@@ -29,7 +29,7 @@ test("[DB540] whoever creates an assistant before the catalogs are there sends i
   });
 });
 
-test("[DB541] whoever leaves while changes are being saved goes on once they are", { skip }, async () => {
+test("[DB541] leaving a page while changes are being saved waits for the save", { skip }, async () => {
   const { id } = await newAssistant(server, { name: "Early" });
   await withDashboard(async ({ page, go }) => {
     const hold = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ test("[DB541] whoever leaves while changes are being saved goes on once they are
   });
 });
 
-test("[DB577] a message of the test chat that is too long says so and is not sent, nor cut", { skip }, async () => {
+test("[DB577] a test chat message that is too long is marked as such, neither sent nor truncated", { skip }, async () => {
   const { id } = await newAssistant(server);
   await withDashboard(async ({ page, go }) => {
     const message = page.getByRole("textbox", { name: "Message", exact: true });
@@ -64,7 +64,7 @@ test("[DB577] a message of the test chat that is too long says so and is not sen
   });
 });
 
-test("[DB578] who tests an assistant reads why there was no reply", { skip }, async () => {
+test("[DB578] the test chat shows why there was no reply", { skip }, async () => {
   const { id } = await newAssistant(server);
   model.script(() => ({ status: 401 }));
   await withDashboard(async ({ page, go }) => {

@@ -33,7 +33,7 @@ const LISTEN = `{
 }`;
 const times = (words: string): string => `said.filter((one) => one.includes("${words}")).length`;
 
-test("[DB755] a note is read out once, also where another comes while it is there", { skip }, async () => {
+test("[DB755] a toast is announced once, even if another one appears meanwhile", { skip }, async () => {
   const { uuid } = await newAssistant(server, { status: "active" });
   const conversation = await newConversation(server, uuid);
   await withDashboard(async ({ page, go }) => {
@@ -52,7 +52,7 @@ test("[DB755] a note is read out once, also where another comes while it is ther
   });
 });
 
-test("[DB756] that a page waits is read out once, and not with every second it waits", { skip }, async () => {
+test("[DB756] a waiting page is announced once, not every second", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     let asked = 0;
     await page.route("**/api/user/tools", (route) => (asked += 1) > 1

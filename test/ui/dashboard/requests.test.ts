@@ -59,7 +59,7 @@ const idle = async (page: Page): Promise<void> => {
 /** However long the walk takes, what is fresh for a minute stays so. */
 const ONE_MOMENT = "performance.now = () => 0;";
 
-test("[DB257] signing in and walking through all pages asks little, and less again; nothing is refused", { skip, timeout }, async () => {
+test("[DB257] signing in and visiting all pages takes few requests, fewer the second time, and none is refused", { skip, timeout }, async () => {
   const { id, uuid } = await newAssistant(server);
   model.script(() => ({ tokens: ["Good day."] }));
   const talk = await newConversation(server, uuid);
@@ -118,7 +118,7 @@ test("[DB257] signing in and walking through all pages asks little, and less aga
   });
 });
 
-test("[DB258] a page that has to wait says so and goes on by itself", { skip, timeout }, async () => {
+test("[DB258] a page that is rate-limited says so and continues by itself", { skip, timeout }, async () => {
   await withDashboard(async ({ page, go, look }) => {
     const { promise: seen, resolve: isSeen } = Promise.withResolvers<void>();
     let asked = 0;

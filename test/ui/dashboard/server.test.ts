@@ -13,7 +13,7 @@ import { virginDatabase } from "#support/virgin-database.ts";
 
 const skip = noBrowser();
 
-test("[DB380] a server of one process says so, which it is and since when, and stands in no menu", { skip }, async () => {
+test("[DB380] a single-process server says so, with its version and start time, and is in no menu", { skip }, async () => {
   const { withDashboard, server, close } = await startDashboard();
   await withDashboard(async ({ page, look }) => {
     await page.getByRole("link", { name: "Live" }).click();
@@ -32,7 +32,7 @@ test("[DB380] a server of one process says so, which it is and since when, and s
   await close();
 });
 
-test("[DB381] nodes are cards with their calls, streams and leases, and the one that drains is named", { skip: skip || withoutPostgres }, async () => {
+test("[DB381] nodes are cards with their calls, streams and leases, and a draining one is marked", { skip: skip || withoutPostgres }, async () => {
   const database = await virginDatabase("page");
   const dataDir = testDataDir();
   const { withDashboard, close } = await startDashboard({

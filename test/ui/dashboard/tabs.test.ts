@@ -15,7 +15,7 @@ after(close);
 /** More than there are connections, each with two streams: the account's and its conversation's. */
 const TABS = 8;
 
-test("[DB562] many tabs are live at once, each with a conversation on it", { skip, timeout: 180_000 }, async () => {
+test("[DB562] many tabs are live at once, each with a conversation open", { skip, timeout: 180_000 }, async () => {
   const { uuid } = await newAssistant(server);
   const conversation = await newConversation(server, uuid);
   await withDashboard(async ({ page }) => {
@@ -38,7 +38,7 @@ test("[DB562] many tabs are live at once, each with a conversation on it", { ski
   });
 });
 
-test("[DB715] lists no event keeps current no longer show what was deleted elsewhere once people come back to the page", { skip }, async () => {
+test("[DB715] lists without live events drop what was deleted elsewhere once people come back to the page", { skip }, async () => {
   const made = async (path: string, body: object): Promise<number> =>
     (await server.call("POST", path, { body })).body.data.id as number;
   const { id } = await newAssistant(server, { name: "Gone desk", type: "outbound" });
@@ -69,7 +69,7 @@ test("[DB715] lists no event keeps current no longer show what was deleted elsew
   });
 });
 
-test("[DB730] whoever comes back to a list has it loaded once", { skip }, async () => {
+test("[DB730] returning to a list loads it once", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await go("/tools");
     await page.waitForLoadState("networkidle");
@@ -97,7 +97,7 @@ const NO_SOCKETS = `
     close() {}
   };`;
 
-test("[DB563] where no WebSocket gets through, the dashboard is live all the same", { skip, timeout: 180_000 }, async () => {
+test("[DB563] without WebSocket the dashboard is live all the same", { skip, timeout: 180_000 }, async () => {
   const { uuid } = await newAssistant(server);
   const conversation = await newConversation(server, uuid);
   await withDashboard(async ({ page, go }) => {
@@ -114,7 +114,7 @@ test("[DB563] where no WebSocket gets through, the dashboard is live all the sam
   });
 });
 
-test("[DB564] a stream that has nothing to say stays: the server is asked whether it is there", { skip, timeout: 180_000 }, async () => {
+test("[DB564] an idle stream stays open, with a check whether the server is still there", { skip, timeout: 180_000 }, async () => {
   await withDashboard(async ({ page, go }) => {
     await go("/assistants");
     await page.clock.install();
@@ -148,7 +148,7 @@ async function signIn(context: BrowserContext, email: string): Promise<Page> {
   return page;
 }
 
-test("[DB664] who signs in as somebody else in one tab is that one in all of them, and finds nothing of who was there", { skip }, async () => {
+test("[DB664] signing in as somebody else in one tab does so in all, with nothing left of the previous user", { skip }, async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "builder", server.key);
   const ben = await memberOf(server, "builder", key);
@@ -184,7 +184,7 @@ async function signInAgain(page: Page, email: string): Promise<void> {
   await again.waitFor({ state: "hidden" });
 }
 
-test("[DB572] whose session ends under a form that is half filled in signs in again and goes on; anybody else finds nothing of it", { skip, timeout: 180_000 }, async () => {
+test("[DB572] if the session ends under a half-filled form its user signs in and continues; another user finds nothing of it", { skip, timeout: 180_000 }, async () => {
   const ana = await memberOf(server, "builder", server.key);
   const ben = await memberOf(server, "builder", server.key);
   const context = await browser!.newContext();
@@ -219,7 +219,7 @@ test("[DB572] whose session ends under a form that is half filled in signs in ag
   await context.close();
 });
 
-test("[DB716] who signs in again over an edited assistant or tool replaces nothing unseen that others have saved before", { skip, timeout: 180_000 }, async () => {
+test("[DB716] signing in again over an edited assistant or tool does not overwrite others' earlier changes unseen", { skip, timeout: 180_000 }, async () => {
   const ana = await memberOf(server, "builder", server.key);
   const { id } = await newAssistant(server);
   const { body: tool } = await server.call("POST", "/user/tools", {

@@ -13,7 +13,7 @@ after(close);
 
 const isLoud = (frame: Int16Array): boolean => frame.some((sample) => Math.abs(sample) > 500);
 
-test("[DB47] on a live call one whispers, takes the microphone by keyboard, is heard by the caller while the assistant is silent, and hands back", { skip }, async () => {
+test("[DB47] in a live call an operator whispers, takes the microphone by keyboard, is heard while the assistant is silent, and hands back", { skip }, async () => {
   const said = (messages: Record<string, unknown>[]): string =>
     messages.map(({ content }) => String(content)).join("\n");
   model.script(({ messages }) => {
@@ -54,7 +54,7 @@ test("[DB47] on a live call one whispers, takes the microphone by keyboard, is h
   model.script(null);
 });
 
-test("[DB539] a microphone that is taken opens on no page that was left meanwhile", { skip }, async () => {
+test("[DB539] a microphone that is granted late does not open on a page already left", { skip }, async () => {
   const assistant = await newAssistant(server, {
     initial_message: "Hi there.", post_call_evaluation: false,
   });

@@ -267,7 +267,7 @@ async function ended(id: number, key = server.key): Promise<Record<string, unkno
   }
 }
 
-test("[DB470] each task takes no more clicks than it did, and a failed call's page says why in two", { skip }, async () => {
+test("[DB470] no task takes more clicks than before, and a failed call's page says why in two", { skip }, async () => {
   model.script(() => ({ tokens: ["From nine ", "to five."] }));
   const { uuid } = await newAssistant(server, { name: "Night porter" });
   const { id: caller } = await newAssistant(server, {
@@ -292,7 +292,7 @@ test("[DB470] each task takes no more clicks than it did, and a failed call's pa
   });
 });
 
-test("[DB650] Enter in the amount puts money in, and in a view's name saves it", { skip }, async () => {
+test("[DB650] Enter in the amount adds money, and in a view's name saves it", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await page.route("https://checkout.stripe.com/**", (route) => route.fulfill({ status: 204 }));
     await go("/money");
@@ -310,7 +310,7 @@ test("[DB650] Enter in the amount puts money in, and in a view's name saves it",
   });
 });
 
-test("[DB471] a template makes assistant, knowledge and test call together, and they are removed together", { skip }, async () => {
+test("[DB471] a template creates assistant, knowledge and test call together, and they are removed together", { skip }, async () => {
   const { key } = await server.newAccount();
   await withDashboard(async ({ page, go, look }) => {
     await go("/templates");

@@ -30,7 +30,7 @@ async function signInAs(page: Page, email: string): Promise<void> {
   await page.getByText("Live", { exact: true }).waitFor();
 }
 
-test("[DB330] whoever has a key invites, and the invited join by the link and stay signed in", { skip, timeout }, async () => {
+test("[DB330] anyone with a key can invite; invited people join by the link and stay signed in", { skip, timeout }, async () => {
   let link = "";
   await withDashboard(async ({ page, go, look }) => {
     await go("/team");
@@ -71,7 +71,7 @@ test("[DB330] whoever has a key invites, and the invited join by the link and st
   await context.close();
 });
 
-test("[DB331] a role is shown what it may do; what it may not cannot be pressed, and says why", { skip, timeout }, async () => {
+test("[DB331] a role sees what it may do; other buttons are disabled and say why", { skip, timeout }, async () => {
   const viewer = await memberOf(server, "viewer", server.key);
   const { uuid: assistant } = await newAssistant(server);
   const uuid = await newConversation(server, assistant);
@@ -110,7 +110,7 @@ test("[DB331] a role is shown what it may do; what it may not cannot be pressed,
   await context.close();
 });
 
-test("[DB500] the account's time zone is chosen on the page Team and taken back; all times are shown in it, days counted in it", { skip, timeout }, async () => {
+test("[DB500] the account's time zone is set and reset on the Team page; all times and days use it", { skip, timeout }, async () => {
   const { key } = await server.newAccount();
   await newAssistant(server, {}, key);
   const zones = { "Pacific/Kiritimati": 14, "Pacific/Pago_Pago": -11 };
@@ -144,7 +144,7 @@ test("[DB500] the account's time zone is chosen on the page Team and taken back;
   }, { key, context: { locale: "en-US" } });
 });
 
-test("[DB332] the page Audit shows who did what as it happens, and axe minds nothing of the new pages", { skip, timeout }, async () => {
+test("[DB332] the Audit page shows live who did what, and axe finds nothing on the new pages", { skip, timeout }, async () => {
   const owner = await memberOf(server, "owner", server.key);
   await withDashboard(async ({ page, go, look }) => {
     await go("/audit");
@@ -173,7 +173,7 @@ test("[DB332] the page Audit shows who did what as it happens, and axe minds not
   });
 });
 
-test("[DB546] the page Audit shows what is added while its stream is not open yet", { skip, timeout }, async () => {
+test("[DB546] the Audit page shows entries added before its stream was open", { skip, timeout }, async () => {
   const { key } = await server.newAccount();
   await withDashboard(async ({ page, go }) => {
     const { promise: isAdded, resolve: added } = Promise.withResolvers<void>();
@@ -190,7 +190,7 @@ test("[DB546] the page Audit shows what is added while its stream is not open ye
   }, { key });
 });
 
-test("[DB571] what happens while the account's stream is not open yet is shown once it is", { skip, timeout }, async () => {
+test("[DB571] events from before the account's stream is open are shown once it is", { skip, timeout }, async () => {
   const { key } = await server.newAccount();
   const member = await memberOf(server, "operator", key);
   const { uuid } = await newAssistant(server, { desk: { visitor_may_ask: true } }, key);
@@ -222,7 +222,7 @@ test("[DB571] what happens while the account's stream is not open yet is shown o
   }
 });
 
-test("[DB547] [OA93] until it is known who is signed in, nothing is shown that only some may open, and the menu keeps its places", { skip, timeout }, async () => {
+test("[DB547] [OA93] until the user is known nothing restricted is shown, and the menu keeps its layout", { skip, timeout }, async () => {
   const viewer = await memberOf(server, "viewer", server.key);
   const owner = await memberOf(server, "owner", server.key);
   const hidden = ["Money", "Ledger", "API keys", "Audit"];
@@ -259,7 +259,7 @@ test("[DB547] [OA93] until it is known who is signed in, nothing is shown that o
   }
 });
 
-test("[DB333] a page of another site gets nothing done with a member's cookie", { skip, timeout }, async () => {
+test("[DB333] a page of another site can do nothing with a member's cookie", { skip, timeout }, async () => {
   const owner = await memberOf(server, "owner", server.key);
   const { page, context } = await freshPage();
   await signInAs(page, owner.email);
@@ -310,7 +310,7 @@ const OPERATORS = [
   /^(The AI answers|Choose a picture|Save view|Urgent|Attach files)$/,
 ];
 
-test("[DB334][DB646] on no page a viewer or an operator can press a button whose request is refused for their role", { skip, timeout }, async () => {
+test("[DB334][DB646] no page lets a viewer or an operator press a button whose request their role forbids", { skip, timeout }, async () => {
   const { key } = await server.newAccount();
   const made = async (path: string, body: object): Promise<number> => {
     const { status, body: answer } = await server.call("POST", path, { key, body });
@@ -365,7 +365,7 @@ test("[DB334][DB646] on no page a viewer or an operator can press a button whose
   caller.hangUp();
 });
 
-test("[DB573] what somebody else has set of who is told of a low balance is not replaced unseen", { skip }, async () => {
+test("[DB573] a concurrent change of the balance alert's recipients is not overwritten unseen", { skip }, async () => {
   const { key } = await server.newAccount({ balance: "50" });
   const put = (amounts: number[], emails: string[]) =>
     server.call("PUT", "/user/balance/alerts", { key, body: { amounts, emails } });

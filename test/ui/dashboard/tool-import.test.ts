@@ -19,7 +19,7 @@ const shapeOf = (text: string) => {
   };
 };
 
-test("[DB370] a cURL command becomes a tool: method, address, headers, what a model fills in", () => {
+test("[DB370] a cURL command becomes a tool: method, address, headers, parameters for the model", () => {
   assert.deepEqual(shapeOf(String.raw`curl -X PATCH 'https://example.com/orders/state?shop=Main%20St' \
     -H "Authorization: Bearer 8f2c" -H 'Content-Type: application/json' \
     --data-raw '{"order_number": "4711", "count": 2, "is_express": true, "sizes": ["s", "m"], "from": {"city": "Oslo"}}'`), {
@@ -45,7 +45,7 @@ test("[DB370] a cURL command becomes a tool: method, address, headers, what a mo
   ] as const) assert.throws(() => importTools(text), said);
 });
 
-test("[DB371] words of a command are those a shell makes of them; nothing that is pasted hangs", () => {
+test("[DB371] a cURL command is split like a shell does it; no pasted text hangs the parser", () => {
   const quoted = fc.string({ unit: fc.constantFrom(..."abc '\"\\$n{}:,[]\n") });
   fc.assert(fc.property(quoted, (value) => {
     const escaped = `'${value.replaceAll("'", "'\\''")}'`;
@@ -69,7 +69,7 @@ test("[DB371] words of a command are those a shell makes of them; nothing that i
   }
 });
 
-test("[DB372] operations of an OpenAPI document become tools, references followed, loops ended", () => {
+test("[DB372] operations of an OpenAPI document become tools, with references followed and loops ended", () => {
   const document = {
     openapi: "3.1.0", servers: [{ url: "https://api.example.com/v1/" }],
     security: [{ key: [] }],

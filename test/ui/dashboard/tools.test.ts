@@ -42,7 +42,7 @@ async function newTool(changes: Record<string, unknown> = {}): Promise<number> {
   return body.data.id as number;
 }
 
-test("[DB32] a tool is created; refusals stand beside their fields", { skip }, async () => {
+test("[DB32] a tool is created; refusals appear beside their fields", { skip }, async () => {
   await withDashboard(async ({ page, go, look }) => {
     await go("/tools");
     await page.getByText("No tools yet").waitFor();
@@ -75,7 +75,7 @@ test("[DB32] a tool is created; refusals stand beside their fields", { skip }, a
   });
 });
 
-test("[DB373] a tool is filled in from a cURL command, tried before it is saved, and its calls are seen", { skip }, async () => {
+test("[DB373] a tool is filled in from a cURL command, tried before it is saved, and its calls are listed", { skip }, async () => {
   endpoint.answer((_, response) => response.end('{"state":"shipped"}'));
   await withDashboard(async ({ page, go, look }) => {
     await go("/tools/new");
@@ -103,7 +103,7 @@ test("[DB373] a tool is filled in from a cURL command, tried before it is saved,
   });
 });
 
-test("[DB375] a tool of an MCP server is taken over from its list, tried, and described anew", { skip }, async () => {
+test("[DB375] a tool of an MCP server is imported from its list, tried, and its description refreshed", { skip }, async () => {
   const weather = await startMcpServer();
   await withDashboard(async ({ page, go, look }) => {
     await go("/tools/new");
@@ -129,7 +129,7 @@ test("[DB375] a tool of an MCP server is taken over from its list, tried, and de
   await weather.close();
 });
 
-test("[DB33] what is stored of a header is kept or replaced, never drawn", { skip }, async () => {
+test("[DB33] a stored header value is kept or replaced, never shown", { skip }, async () => {
   const id = await newTool({ headers: [{ name: "X-One", value: SECRET }, { name: "X-Two", value: SECRET }] });
   await withDashboard(async ({ page, go }) => {
     await go(`/tools/${id}`);
@@ -157,7 +157,7 @@ test("[DB33] what is stored of a header is kept or replaced, never drawn", { ski
   });
 });
 
-test("[DB34] trying a tool shows what was sent, what came back and what the model is told", { skip }, async () => {
+test("[DB34] trying a tool shows the request, the response and what the model gets", { skip }, async () => {
   const id = await newTool();
   endpoint.answer((_, response) => {
     response.setHeader("content-type", "application/json").end(JSON.stringify({ state: LONG }));
@@ -197,7 +197,7 @@ test("[DB34] trying a tool shows what was sent, what came back and what the mode
   });
 });
 
-test("[DB115] optional parameters, choices, lists, forms and fixed fields are set and tried", { skip }, async () => {
+test("[DB115] optional parameters, choices, lists, forms and fixed fields can be set and tried", { skip }, async () => {
   const id = await newTool({ endpoint: `${endpoint.url}/orders`, schema: [] });
   endpoint.answer((_, response) => response.end("{}"));
   await withDashboard(async ({ page, go, look }) => {
@@ -267,7 +267,7 @@ test("[DB35] tools are found, and deleted after a question", { skip }, async () 
   });
 });
 
-test("[DB573] what somebody else has saved of a tool meanwhile is not replaced unseen", { skip }, async () => {
+test("[DB573] a concurrent change of a tool is not overwritten unseen", { skip }, async () => {
   const id = await newTool();
   const bySomebodyElse = (body: object) => server.call("PATCH", `/user/tools/${id}`, { body });
   await withDashboard(async ({ page, go }) => {
@@ -295,7 +295,7 @@ test("[DB573] what somebody else has saved of a tool meanwhile is not replaced u
   });
 });
 
-test("[DB584] assistants, tools and the ledger are found as they were narrowed by whoever comes back", { skip }, async () => {
+test("[DB584] assistants, tools and the ledger keep their filters when people come back", { skip }, async () => {
   for (const name of ["Reception", "Night desk"]) await newAssistant(server, { name });
   await newTool({ name: "free_table" });
   await newTool({ name: "parcel_state" });
@@ -323,7 +323,7 @@ test("[DB584] assistants, tools and the ledger are found as they were narrowed b
   });
 });
 
-test("[DB644] the test chat of an assistant whose model calls no tools says so, and the others' does not", { skip }, async () => {
+test("[DB644] the test chat of an assistant whose model calls no tools says so; other test chats do not", { skip }, async () => {
   const tool = await newTool({ name: "opening_hours" });
   const pathOf = async (model: number): Promise<string> => {
     const { id } = await newAssistant(server, { llm_model_id: model, tool_ids: [tool] });
@@ -340,7 +340,7 @@ test("[DB644] the test chat of an assistant whose model calls no tools says so, 
   });
 });
 
-test("[DB665] no browser fills the password it has saved for the dashboard into a secret of something else", () => {
+test("[DB665] no browser fills the saved dashboard password into other secret fields", () => {
   const folder = join(import.meta.dirname, "../../../src/ui/dashboard/pages");
   const fields = globSync("**/*.tsx", { cwd: folder }).flatMap((file) =>
     readFileSync(join(folder, file), "utf8").match(/<TextField\s[^<]*?type="password"[^<]*/g) ?? []);

@@ -36,7 +36,7 @@ const TRANSLATE = `
   };
   translateAll(document.body);`;
 
-test("[DB746] a page that the browser translates shows what changes, once, and all of it when it shows the original again", { skip }, async () => {
+test("[DB746] a page translated by the browser shows changes once, and completely when it shows the original again", { skip }, async () => {
   const { uuid } = await newAssistant(server, { name: "Early" });
   const talk = await newConversation(server, uuid);
   model.script(() => ({ tokens: ["At nine."] }));
@@ -57,7 +57,7 @@ test("[DB746] a page that the browser translates shows what changes, once, and a
   });
 });
 
-test("[DB747] what a page ceases to say it ceases to say in translation", { skip }, async () => {
+test("[DB747] text removed from a page is removed from its translation too", { skip }, async () => {
   const { uuid } = await newAssistant(server, { name: "Late", desk: { visitor_may_ask: true } });
   const talk = await newConversation(server, uuid);
   await server.call("POST", `/conversations/${talk}/request-human`);

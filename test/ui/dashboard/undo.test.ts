@@ -27,7 +27,7 @@ async function undo(page: Page, words: string): Promise<void> {
   await note.waitFor({ state: "detached" });
 }
 
-test("[DB514] labels of many conversations and of one, and who has one, are taken back by their note", { skip }, async () => {
+test("[DB514] labels of one or many conversations, and their assignment, can be undone from the toast", { skip }, async () => {
   const label = await make("/user/label", { name: "Refund" });
   const [ada, bo] = [
     await newConversation(server, assistantUuid, { variables: { name: "Ada" } }),
@@ -63,7 +63,7 @@ test("[DB514] labels of many conversations and of one, and who has one, are take
   });
 });
 
-test("[DB515] a lead's changes, a number that was let go, an assistant's and an endpoint's switch are taken back by their note; what has no way back offers none", { skip }, async () => {
+test("[DB515] a lead's changes, a released number, an assistant's and an endpoint's switch can be undone; what cannot be undone offers nothing", { skip }, async () => {
   const campaign = await make("/user/campaigns", { name: "Autumn", assistant_id: assistantId });
   const lead = await make("/user/lead", {
     campaign_id: campaign, phone_number: "+14155550121", variables: { name: "Ada" },
@@ -116,7 +116,7 @@ test("[DB515] a lead's changes, a number that was let go, an assistant's and an 
   });
 });
 
-test("[DB534] ending a conversation, stopping a campaign and blocking a number are taken back by their note; a number that has leads, or was blocked before, is not", { skip }, async () => {
+test("[DB534] ending a conversation, stopping a campaign and blocking a number can be undone; blocking a number that has leads or was blocked before cannot", { skip }, async () => {
   const talk = await newConversation(server, assistantUuid, { variables: { customer_name: "Ida" } });
   await server.call("POST", `/user/conversations/${talk}/take-over`);
   const [campaign, other] = [
@@ -159,7 +159,7 @@ test("[DB534] ending a conversation, stopping a campaign and blocking a number a
   });
 });
 
-test("[DB596] Ctrl+Z presses the newest note's Undo, and in a field takes back what was typed", { skip }, async () => {
+test("[DB596] Ctrl+Z presses the newest toast's Undo, and in a field undoes the typing", { skip }, async () => {
   const number = "+14155550177";
   await server.call("POST", "/user/blocked-numbers", { body: { phone_number: number } });
   const blocked = async (): Promise<string[]> => (await read("/user/blocked-numbers")).data
@@ -186,7 +186,7 @@ test("[DB596] Ctrl+Z presses the newest note's Undo, and in a field takes back w
   });
 });
 
-test("[DB588] a note stays as long as its button has the focus, and goes once it has not", { skip }, async () => {
+test("[DB588] a toast stays while its button has the focus, and goes afterwards", { skip }, async () => {
   await withDashboard(async ({ page, go }) => {
     await page.clock.install();
     await go(`/assistants/${assistantId}`);
@@ -201,7 +201,7 @@ test("[DB588] a note stays as long as its button has the focus, and goes once it
   });
 });
 
-test("[DB648] a note that comes while a dialog is open stands in it, is read out there and is undone there", { skip }, async () => {
+test("[DB648] a toast that appears while a dialog is open is in the dialog, announced there and undone there", { skip }, async () => {
   const { id } = await newTrunk(server, { phone_number: "+4930901820" });
   await server.call("PUT", `/user/phone-numbers/${id}`, { body: { nickname: "Before" } });
   const name = async (): Promise<string> => (await read("/user/phone-numbers/all")).data

@@ -33,7 +33,7 @@ async function newUser(balance = "0") {
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 
-test("[DB90] an endpoint is made with the events chosen, its secret shown once", { skip }, async () => {
+test("[DB90] an endpoint is created with the chosen events, its secret shown once", { skip }, async () => {
   const { key, endpoints } = await newUser();
   const context = { permissions: ["clipboard-read", "clipboard-write"] };
   await withDashboard(async ({ page, go, look }) => {
@@ -71,7 +71,7 @@ test("[DB90] an endpoint is made with the events chosen, its secret shown once",
   }, { key, context });
 });
 
-test("[DB91] a test message is sent; its delivery shows by itself what came back", { skip }, async () => {
+test("[DB91] a test message is sent, and its delivery shows the response by itself", { skip }, async () => {
   const { key, endpoint, deliveries } = await newUser();
   const { id, secret } = await endpoint("/tested");
   const nasty = '{"seen": "<img src=x onerror=alert(1)><script>alert(2)</script>"}';
@@ -96,7 +96,7 @@ test("[DB91] a test message is sent; its delivery shows by itself what came back
   }, { key });
 });
 
-test("[DB92] what failed says why, is found by its state, and is replayed as a new delivery", { skip }, async () => {
+test("[DB92] a failed delivery shows why, is found by its state, and is replayed as a new delivery", { skip }, async () => {
   const { key, accountId, endpoint, deliveries } = await newUser();
   const { id } = await endpoint(LONG);
   receiver.answer((_message, response) => {
@@ -185,7 +185,7 @@ test("[DB651] [DB93] an endpoint is changed, disabled, enabled, given a new secr
   }, { key });
 });
 
-test("[DB94] 2,000 deliveries: quick to the end, new ones appear by themselves", { skip }, async () => {
+test("[DB94] 2,000 deliveries: scrolling is fast to the end, and new ones appear by themselves", { skip }, async () => {
   const { key, accountId, ask, endpoint } = await newUser();
   const { id } = await endpoint("/many");
   await ask("PUT", `/user/webhook-endpoints/${id}`, { body: { status: "disabled" } });
@@ -204,7 +204,7 @@ test("[DB94] 2,000 deliveries: quick to the end, new ones appear by themselves",
   }, { key });
 });
 
-test("[DB95] webhooks of an assistant are listed and lead to the assistant", { skip }, async () => {
+test("[DB95] an assistant's webhooks are listed and lead to the assistant", { skip }, async () => {
   const { key, ask, endpoints } = await newUser("5");
   const { id, uuid } = await newAssistant(server, {
     name: "Night desk", status: "active", post_call_evaluation: false,
@@ -231,7 +231,7 @@ test("[DB95] webhooks of an assistant are listed and lead to the assistant", { s
   }, { key });
 });
 
-test("[DB573] what somebody else has saved of a webhook endpoint meanwhile is not replaced unseen", { skip }, async () => {
+test("[DB573] a concurrent change of a webhook endpoint is not overwritten unseen", { skip }, async () => {
   const { key, ask, endpoint, endpoints } = await newUser();
   const { id } = await endpoint("/shared");
   await withDashboard(async ({ page, go }) => {

@@ -19,7 +19,7 @@ const cutIn = (page: Page): Promise<unknown> => page.evaluate(`
     .filter((element) => element.scrollWidth > element.clientWidth)
     .map((element) => element.textContent)`);
 
-test("[DB545] at 1280 px lists cut no number, money or state, and a long name widens nothing on a telephone", { skip }, async () => {
+test("[DB545] at 1280 px lists truncate no number, amount or state, and a long name does not widen a phone's page", { skip }, async () => {
   model.script(() => ({ tokens: ["At nine."] }));
   await server.app.features.accounts.credit(server.accountId, 20_000_000);
   const { uuid } = await newAssistant(server, { name: "Front desk of Harbour Bikes", status: "active" });
@@ -65,7 +65,7 @@ const SPACED = `{
   document.adoptedStyleSheets.push(sheet);
 }`;
 
-test("[DB710] at 320 px, as at 400 %, a lead's number is read whole, and with spaced letters the states of calls are", { skip }, async () => {
+test("[DB710] at 320 px (400 % zoom) a lead's number is whole, and with wider letter spacing the states of calls are", { skip }, async () => {
   const { id: caller } = await newAssistant(server, {
     type: "outbound", status: "active", post_call_evaluation: false,
   });
@@ -96,7 +96,7 @@ test("[DB710] at 320 px, as at 400 %, a lead's number is read whole, and with sp
   });
 });
 
-test("[DB750] at 1280 px German headings and the program's own words in lists are read whole, and with spaced letters English ones", { skip }, async () => {
+test("[DB750] at 1280 px column headings and built-in words in lists are whole in German, and in English with wider letter spacing", { skip }, async () => {
   await newAssistant(server, { name: "Ada", type: "outbound" });
   await server.call("POST", "/user/invitations", { body: { email: "ben@example.org", role: "operator" } });
   for (const locale of ["de-DE", "en-US"]) {
@@ -121,7 +121,7 @@ test("[DB750] at 1280 px German headings and the program's own words in lists ar
   }
 });
 
-test("[DB593] at 360 px lists cut no phone number, time, state or button in German either, and at 320 px the tab that is open is in view", { skip }, async () => {
+test("[DB593] at 360 px lists truncate no phone number, time, state or button, in German too; at 320 px the open tab is in view", { skip }, async () => {
   const { id: caller } = await newAssistant(server, {
     type: "outbound", status: "active", post_call_evaluation: false,
   });
@@ -168,7 +168,7 @@ test("[DB593] at 360 px lists cut no phone number, time, state or button in Germ
   }, { context: { locale: "de" } });
 });
 
-test("[DB614] on a telephone a state that has a column of its own is not said twice", { skip }, async () => {
+test("[DB614] on a phone a state that has its own column is not repeated", { skip }, async () => {
   const { uuid, id } = await newAssistant(server, { type: "outbound", status: "active" });
   const talk = await newConversation(server, uuid, { variables: { customer_name: "Ada" } });
   await server.call("POST", `/user/conversations/${talk}/request-human`);
@@ -191,7 +191,7 @@ test("[DB614] on a telephone a state that has a column of its own is not said tw
   });
 });
 
-test("[DB615] [DB642] letters are as large as the browser is told, rows of lists with them, and nothing is wider than the screen", { skip }, async () => {
+test("[DB615] [DB642] the dashboard follows the browser's font size, list rows too, without horizontal scrolling", { skip }, async () => {
   await server.call("POST", "/user/api-keys", { body: { name: "second" } });
   await withDashboard(async ({ page, go }) => {
     await page.setViewportSize({ width: 1280, height: 800 });
@@ -218,7 +218,7 @@ test("[DB615] [DB642] letters are as large as the browser is told, rows of lists
   });
 });
 
-test("[DB575] a conversation is printed with all its messages and nothing to press", { skip }, async () => {
+test("[DB575] a printed conversation has all its messages and no controls", { skip }, async () => {
   model.script(() => ({ tokens: ["Line\n\n".repeat(60)] }));
   const { uuid } = await newAssistant(server);
   const talk = await newConversation(server, uuid);
@@ -238,7 +238,7 @@ test("[DB575] a conversation is printed with all its messages and nothing to pre
   });
 });
 
-test("[DB673] neither the account's balance nor a link for the keyboard is printed with a customer's words", { skip }, async () => {
+test("[DB673] neither the account's balance nor skip links are printed with a conversation", { skip }, async () => {
   const { key } = await server.newAccount({ balance: "0" });
   const { uuid } = await newAssistant(server, {}, key);
   const talk = await newConversation(server, uuid, { type: "test" });
@@ -254,7 +254,7 @@ test("[DB673] neither the account's balance nor a link for the keyboard is print
   }, { key });
 });
 
-test("[DB576] long names take one line of the inbox, and in German the menu breaks no word and 320 px are enough", { skip }, async () => {
+test("[DB576] long names take one line in the inbox, and the German menu breaks no word and fits 320 px", { skip }, async () => {
   const { uuid } = await newAssistant(server, { name: `${NAME} `.repeat(4).trim() });
   const talk = await newConversation(server, uuid);
   await server.call("POST", `/user/conversations/${talk}/request-human`);
@@ -277,7 +277,7 @@ test("[DB576] long names take one line of the inbox, and in German the menu brea
   }, { context: { locale: "de" } });
 });
 
-test("[DB582] at 320 px, as at 400 %, the page is no wider than the screen however much money there is", { skip }, async () => {
+test("[DB582] at 320 px (400 % zoom) no page scrolls sideways, however large the balance", { skip }, async () => {
   const { key } = await server.newAccount({ balance: "104994.00" });
   await withDashboard(async ({ page, go }) => {
     await page.setViewportSize({ width: 320, height: 640 });
@@ -298,7 +298,7 @@ const isBegun = (element: Locator): Promise<boolean> => element.evaluate((cell) 
   return left >= box.left && right <= box.right;
 });
 
-test("[DB583] what is written from right to left begins where it is seen, in lists, in the inbox and where one writes", { skip }, async () => {
+test("[DB583] right-to-left text starts on the right in lists, in the inbox and in text fields", { skip }, async () => {
   const words = "مكتب الاستقبال في المدينة القديمة عند البوابة الشرقية ".repeat(4).trim();
   model.script(() => ({ tokens: [words] }));
   const { uuid } = await newAssistant(server, { name: words });
@@ -324,7 +324,7 @@ test("[DB583] what is written from right to left begins where it is seen, in lis
   });
 });
 
-test("[DB579] [DB641] in forced colours switches, what is chosen and bars are seen, and messages and notices have an edge", { skip }, async () => {
+test("[DB579] [DB641] in forced colours switches, selections and bars are visible, and messages and notices have a border", { skip }, async () => {
   const { uuid } = await newAssistant(server, { status: "active" });
   const talk = await newConversation(server, uuid);
   await withDashboard(async ({ page, go }) => {
@@ -367,7 +367,7 @@ const COVERED = `(() => {
     document.activeElement.outerHTML.slice(0, 99), above.outerHTML.slice(0, 99)];
 })()`;
 
-test("[DB652] what the focus is on lies below no bar that stays, at 400 % neither", { skip }, async () => {
+test("[DB652] the focused element is never hidden under a fixed bar, even at 400 % zoom", { skip }, async () => {
   const { id, uuid } = await newAssistant(server, { name: "Front desk" });
   await Promise.all(Array.from({ length: 15 }, () => newConversation(server, uuid)));
   await withDashboard(async ({ page, go }) => {
@@ -404,7 +404,7 @@ test("[DB652] what the focus is on lies below no bar that stays, at 400 % neithe
   });
 });
 
-test("[DB653] a table of a reply is scrolled within its message, its words whole and its cells apart", { skip }, async () => {
+test("[DB653] a table in a reply is scrolled within its message, with its words whole and cells apart", { skip }, async () => {
   const names = Array.from({ length: 12 }, (_, at) => `Wednesday ${at}`);
   const line = (cells: string[]): string => `| ${cells.join(" | ")} |`;
   model.script(() => ({ tokens: [[line(names), line(names.map(() => "---")), line(names)].join("\n")] }));
@@ -429,7 +429,7 @@ test("[DB653] a table of a reply is scrolled within its message, its words whole
   });
 });
 
-test("[DB660] lists in lists, twelve deep, stay within their message, with room for their words", { skip }, async () => {
+test("[DB660] lists nested twelve deep stay within their message, with room for their words", { skip }, async () => {
   const deep = Array.from({ length: 12 }, (_, at) => `${"   ".repeat(at)}1. Step ${at} of all`).join("\n");
   model.script(() => ({ tokens: [deep] }));
   const { uuid } = await newAssistant(server, { name: "Steps" });

@@ -42,7 +42,7 @@ const packet = (number: number) => ({
   payload: Uint8Array.of(number),
 });
 
-test("[SI121] packets of a codec with memory are decoded in their order, whichever way they come; what is lost is made up, once nothing else is left to hear", () => {
+test("[SI121] packets of a stateful codec are decoded in order, however they arrive; losses are concealed once nothing else is left to play", () => {
   const decoded: number[] = [];
   const made: string[] = [];
   const played: number[] = [];
@@ -72,7 +72,7 @@ test("[SI121] packets of a codec with memory are decoded in their order, whichev
   }));
 });
 
-test("[SI122] a session in G.722 and Opus: sound both ways at the call's rate, clocks and keys as the codec has them, another codec after a re-INVITE", { timeout: 180_000 }, async (t) => {
+test("[SI122] a session in G.722 and Opus: audio both ways at the call's rate, the codec's clock and keys, another codec after a re-INVITE", { timeout: 180_000 }, async (t) => {
   const phone = createSocket("udp4").bind(0, "127.0.0.1");
   await once(phone, "listening");
   const came: RtpPacket[] = [];

@@ -163,10 +163,10 @@ async function assertKeyStays(
   leg.hangUp();
 }
 
-test("[SI172] a telephone whose SRTP is optional (keys under RTP/AVP) has it, also where the trunk requires it, and is offered the same later", () =>
+test("[SI172] a telephone with optional SRTP (keys under RTP/AVP) gets it, even if the trunk requires it, and later offers keep that form", () =>
   assertKeyStays({ profile: "RTP/AVP", requireSrtp: true, offersAgain: false }));
 
-test("[SI180] a call whose SRTP is optional goes on in the clear where whoever is asked again has no keys, unless the trunk requires them", async () => {
+test("[SI180] a call with optional SRTP continues unencrypted if the other side of a later offer has no keys, unless the trunk requires them", async () => {
   for (const requireSrtp of [false, true]) {
     const trunk = open(await createWire(TRUNK));
     const offers = createReceived<{ kind: "offer"; offer: Offer }>();
@@ -204,10 +204,10 @@ test("[SI180] a call whose SRTP is optional goes on in the clear where whoever i
   }
 });
 
-test("[SI134] a caller who demands SRTP has it over UDP too, and keeps its key through a re-INVITE", () =>
+test("[SI134] a caller who requires SRTP gets it over UDP too, and keeps its key through a re-INVITE", () =>
   assertKeyStays({ profile: "RTP/SAVP", offersAgain: true }));
 
-test("[SI107] listening on :: takes and places calls over IPv6 and IPv4, sound included", async () => {
+test("[SI107] listening on :: accepts and places calls over IPv6 and IPv4, with audio", async () => {
   for (const host of [TRUNK, "::1"]) {
     const trunk = open(await createWire(host));
     const sound = createSocket(host.includes(":") ? "udp6" : "udp4").bind(0, host);
@@ -249,7 +249,7 @@ const sdpAt = (host: string, port: number, rtcp: number): string => {
     + `m=audio ${port} RTP/AVP 0\r\nc=${address}\r\na=rtcp:${rtcp} ${address}\r\n`;
 };
 
-test("[SI101] a hostile trunk's answers and calls lead nowhere but to itself, however they spell an address", async () => {
+test("[SI101] a hostile trunk's answers and calls cause traffic only to itself, however addresses are spelled", async () => {
   const inside = await freePorts(1, "0.0.0.0");
   const sound = await freePorts(2, "0.0.0.0");
   const heard = [await listenEverywhere(inside), await listenEverywhere(sound),
@@ -294,7 +294,7 @@ test("[SI101] a hostile trunk's answers and calls lead nowhere but to itself, ho
   assert.deepEqual(heard, [[], [], []]);
 });
 
-test("[SI101] a hostile caller's Contact, Record-Route and Via neither", async () => {
+test("[SI101] neither do a hostile caller's Contact, Record-Route and Via", async () => {
   const inside = await freePorts(1, "0.0.0.0");
   const heard = await listenEverywhere(inside);
   const bob = open(await createPhone({ host: "0.0.0.0", mayReach: allows }));
@@ -315,7 +315,7 @@ test("[SI101] a hostile caller's Contact, Record-Route and Via neither", async (
   assert.deepEqual(heard, []);
 });
 
-test("[SI102] signalling and sound go to no port that a telephone never uses, whoever names it", async () => {
+test("[SI102] signalling and audio never go to ports that no telephone uses, whoever names them", async () => {
   const refused = [0, 22, 25, 53, 80, 443, 1023, 1900, 2375, 3306, 5353, 5432, 6379, 11211, 65_536];
   for (const port of refused) assert.equal(mayBeTelephone(port), false, String(port));
   for (const port of [1024, 5060, 5061, 8000, 10_000, 49_152, 65_535]) {
@@ -350,7 +350,7 @@ test("[SI102] signalling and sound go to no port that a telephone never uses, wh
   assert.equal((await received.event("ended")).cause, "failed");
 });
 
-test("[SI104] an answer to a challenge is good for the request it names, whatever its parameters", () => {
+test("[SI104] a digest response is valid only for the request it names, whatever its parameters", () => {
   const server = createDigestServer({ realm: "parley", system: createManualSystem() });
   const shown = (uri: string) => answerChallenge({
     challenge: chooseChallenge(server.challenges())!, method: "INVITE", uri, username: "anna",

@@ -176,7 +176,7 @@ async function assertCauses(outcomes: [number[], string][]): Promise<void> {
   }
 }
 
-test("[SI135] [SI136] a proxy's end of a call that rang is no answer, where nothing rang it has failed; declined, unwanted or stopped by a filter (603, 607, 608) it is rejected", () =>
+test("[SI135] [SI136] a call a proxy ends after ringing is unanswered, one that never rang has failed; 603, 607 and 608 are rejected", () =>
   assertCauses([
     [[180, 408], "no_answer"], [[183, 487], "no_answer"], [[408], "failed"], [[180, 404], "failed"],
     [[180, 603], "rejected"], [[607], "rejected"], [[608], "rejected"],

@@ -49,7 +49,7 @@ const assertRefusal = (answer: SipRequest, status: number): void => {
   }
 };
 
-test("[SI1] a message is read whole: folds, compact names, lists by element", () => {
+test("[SI1] a message is parsed whole: folded lines, compact header names, lists by element", () => {
   const invite = request(SHORT_TORTUOUS);
   assert.equal(invite.method, "INVITE");
   assert.equal(invite.headers.get("to"), "sip:vivekg@chair-dnrc.example.com ;   tag    = 1918181833n");
@@ -79,7 +79,7 @@ test("[SI1] a message is read whole: folds, compact names, lists by element", ()
   assert.deepEqual(listed.headers.all("authorization"), ['Digest a="1, 2", b=3']);
 });
 
-test("[SI2] headers keep their order, and are found, set and taken away in any case", () => {
+test("[SI2] headers keep their order, and are found, set and removed in any case", () => {
   const headers = new SipHeaders().add("Via", "a, b").add("X-One", "1").add("x-one", "2");
   headers.prepend("v", "top").set("X-ONE", "3").set("New", "4");
   assert.deepEqual([...headers.entries()], [
@@ -90,14 +90,14 @@ test("[SI2] headers keep their order, and are found, set and taken away in any c
 });
 
 for (const [name, text] of Object.entries(VALID)) {
-  test(`[SI3] an odd but valid message is taken: ${name}`, () => {
+  test(`[SI3] an unusual but valid message is accepted: ${name}`, () => {
     const parsed = read(text);
     assert.deepEqual(seen(read(serialise(parsed))), seen(parsed));
   });
 }
 
 for (const [name, { text, status, isAnswered }] of Object.entries(INVALID)) {
-  test(`[SI4] a wrong message is refused with ${status}: ${name}`, () => {
+  test(`[SI4] a malformed message is refused with ${status}: ${name}`, () => {
     const parsed = parseMessage(Buffer.from(text));
     assert.ok(parsed.kind === "bad");
     assert.deepEqual([parsed.status, parsed.answer !== null], [status, isAnswered], parsed.reason);
@@ -105,7 +105,7 @@ for (const [name, { text, status, isAnswered }] of Object.entries(INVALID)) {
   });
 }
 
-test("[SI5] no bytes make anything throw, and what is taken has what makes it a message", () => {
+test("[SI5] no bytes make the parser throw, and an accepted message has all its mandatory parts", () => {
   const holds = (input: Uint8Array | string) => {
     const parsed = parseMessage(Buffer.from(input));
     if (parsed.kind === "message") {
@@ -132,7 +132,7 @@ test("[SI5] no bytes make anything throw, and what is taken has what makes it a 
   assert.equal(parseNameAddr(read(latin).headers.get("from")!)?.display, "J\u00fcrgen");
 });
 
-test("[SI6] the worst 65,535 bytes cost no more than their length", async () => {
+test("[SI6] parsing the worst 65,535 bytes takes time linear in their length", async () => {
   const fill = (piece: string, before: string, after = "\r\n\r\n") => (size: number) => {
     const times = Math.ceil(size / piece.length);
     return before + piece.repeat(times).slice(0, size - before.length - after.length) + after;
@@ -168,7 +168,7 @@ test("[SI6] the worst 65,535 bytes cost no more than their length", async () => 
   assert.equal(parseMessage(Buffer.alloc(65_536, "a")).kind, "bad");
 });
 
-test("[SI7] nothing that is written can add a line or a header", () => {
+test("[SI7] no value that is written can inject a line or a header", () => {
   const lines = (sip: SipMessage) => serialise(sip).toString().split("\r\n\r\n", 1)[0]!.split(/[\r\n]+/);
   fc.assert(fc.property(nasty, nasty, nasty, nasty, (name, value, uri, user) => {
     const headers = new SipHeaders().add("Via", value).set("X-A", value).prepend(name, value)
@@ -192,7 +192,7 @@ test("[SI7] nothing that is written can add a line or a header", () => {
   assert.deepEqual(split.headers.get("X"), "a Injected: b");
 });
 
-test("[SI8] what was taken reads the same when it is written and read again", () => {
+test("[SI8] an accepted message survives writing and reading again", () => {
   fc.assert(fc.property(mutated, (text) => {
     const parsed = parseMessage(Buffer.from(text));
     if (parsed.kind !== "message") return;
@@ -202,7 +202,7 @@ test("[SI8] what was taken reads the same when it is written and read again", ()
   }), { numRuns: 3000 });
 });
 
-test("[SI9] a length says where the body ends, and only a datagram does without", () => {
+test("[SI9] Content-Length says where the body ends, and only a datagram may omit it", () => {
   const body = (length: string | null, text: string) => {
     const parsed = parseMessage(Buffer.from(options({ length }, undefined, [], text)));
     return parsed.kind === "message" ? parsed.message.body.toString() : parsed.kind;
@@ -243,7 +243,7 @@ test("[SI10] a stream cut anywhere gives the same messages", async () => {
   });
 });
 
-test("[SI11] a stream that cannot be cut is bad and stays so; a ping is a frame", () => {
+test("[SI11] a stream that cannot be framed is bad and stays bad; a keep-alive ping is a frame", () => {
   const isBad = (text: string) => createFramer().push(Buffer.from(text)).isBad;
   assert.equal(isBad(options({ length: null })), true);
   for (const length of ["-1", "x", "65535", "5\r\nl: 6", "9".repeat(30)]) {
@@ -270,7 +270,7 @@ test("[SI11] a stream that cannot be cut is bad and stays so; a ping is a frame"
   }), { numRuns: 500 });
 });
 
-test("[SI12] addresses, Via and CSeq are read in all their forms and written back", () => {
+test("[SI12] addresses, Via and CSeq are parsed in all their forms and written back", () => {
   const address = (text: string) => parseNameAddr(text);
   const plain = { display: null, uri: "sip:a@b", params: new Map<string, string | null>() };
   assert.deepEqual(address("<sip:a@b>"), plain);
@@ -305,7 +305,7 @@ test("[SI12] addresses, Via and CSeq are read in all their forms and written bac
   }
 });
 
-test("[SI13] URIs are read in all their forms and written back", () => {
+test("[SI13] URIs are parsed in all their forms and written back", () => {
   const none = { params: new Map<string, string | null>(), headers: null, port: null };
   assert.deepEqual(parseUri("sip:%2B49301234@Example.COM:5070;transport=tcp;lr?Subject=a%20b"), {
     scheme: "sip", user: "+49301234", host: "example.com", port: 5070,
@@ -331,7 +331,7 @@ test("[SI13] URIs are read in all their forms and written back", () => {
   }), { numRuns: 2000 });
 });
 
-test("[SI14] a response repeats what tells the sender which request it is for", () => {
+test("[SI14] a response copies the headers that identify its request", () => {
   const invite = request(message([
     "INVITE sip:a@b SIP/2.0", "v: SIP/2.0/UDP p1;branch=z9hG4bK1, SIP/2.0/UDP p2;branch=z9hG4bK2",
     "Record-Route: <sip:p1;lr>,<sip:p2;lr>", "f: <sip:x@y>;tag=1", "t: <sip:a@b>", "i: 1", "CSeq: 5 INVITE", "l: 0",
@@ -353,7 +353,7 @@ const challengeOf = (changes: Partial<Challenge> = {}): Challenge => ({
 });
 const field = (header: string, name: string) => new RegExp(`[ ,]${name}="?([^",]*)"?(,|$)`).exec(header)?.[1];
 
-test("[SI15] digests are those of RFC 2617, 7616 and 8760, and the strongest challenge is taken", () => {
+test("[SI15] digests match RFC 2617, 7616 and 8760, and the strongest challenge is chosen", () => {
   const answer = (challenge: Challenge, password: string, cnonce: string, method = "GET", uri = "/dir/index.html") =>
     answerChallenge({ challenge, method, uri, username: "Mufasa", password, nonceCount: 1, cnonce });
   const old = challengeOf({ realm: "testrealm@host.com", nonce: "dcd98b7102dd2f0e8b11d0f600bfb0c093", opaque: "5ccc069c403ebaf9f0171e9517f40e41" });
@@ -386,7 +386,7 @@ test("[SI15] digests are those of RFC 2617, 7616 and 8760, and the strongest cha
   assert.equal(chooseChallenge([...refused, 'Digest realm="a", nonce="b"'])?.realm, "a");
 });
 
-test("[SI16] our server takes our client, each nonce and count once, for a minute, in bounded memory", () => {
+test("[SI16] the server accepts the client's digest, each nonce and count once, for a minute, in bounded memory", () => {
   const system = createManualSystem();
   const server = createDigestServer({ realm: 'pbx "one"', system });
   const passwordOf = (name: string) => name === "anna" ? "secret" : null;

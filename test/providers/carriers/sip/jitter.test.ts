@@ -67,7 +67,7 @@ function assertInOrder(numbers: number[]): void {
 const steady = (count: number, delayMs = (_: number) => 5): Arrival[] =>
   Array.from({ length: count }, (_, number) => ({ number, atMs: number * 20 + delayMs(number) }));
 
-test("[SI76] whatever is lost, late, doubled or drifts: one frame a pull, in order, 100 ms at most", () => {
+test("[SI76] with any loss, delay, duplication or drift: one frame per pull, in order, at most 100 ms deep", () => {
   const packet = fc.record({
     isLost: fc.integer({ min: 0, max: 9 }).map((value) => value === 0),
     delayMs: fc.oneof({ weight: 8, arbitrary: fc.nat(40) }, { weight: 1, arbitrary: fc.nat(300) }),
@@ -92,7 +92,7 @@ test("[SI76] whatever is lost, late, doubled or drifts: one frame a pull, in ord
   ), { numRuns: 300 });
 });
 
-test("[SI77] clocks 200 ppm apart for half an hour: a glitch every 100 s at most, never deep", (t) => {
+test("[SI77] clocks 200 ppm apart for half an hour cause a glitch every 100 s at most, and never a deep buffer", (t) => {
   for (const ppm of [200, -200]) {
     const count = 90_000;
     let seed = 1;
@@ -114,7 +114,7 @@ test("[SI77] clocks 200 ppm apart for half an hour: a glitch every 100 s at most
   }
 });
 
-test("[SI78] after a burst of 200 ms the newest 100 ms are heard, and depth goes down again", () => {
+test("[SI78] after a burst of 200 ms the newest 100 ms are heard, and the depth shrinks again", () => {
   // Nothing comes for 200 ms, then everything at once.
   const arrivals = steady(1000, (number) =>
     (number >= 100 && number < 110 ? (110 - number) * 20 : 5));
@@ -131,7 +131,7 @@ test("[SI78] after a burst of 200 ms the newest 100 ms are heard, and depth goes
   assert.ok(delay(999) <= 2, `${delay(999)}`);
 });
 
-test("[SI79] reordering loses nothing, and jitter up to 60 ms costs a few frames at its beginning", () => {
+test("[SI79] reordering loses nothing, and jitter up to 60 ms costs a few frames at its start", () => {
   const swapped = steady(500, (number) => (number % 2 === 0 ? 26 : 4));
   const numbers = numbersOf(play(swapped, 510));
   assert.deepEqual(numbers, Array.from({ length: 500 }, (_, number) => number));
@@ -142,7 +142,7 @@ test("[SI79] reordering loses nothing, and jitter up to 60 ms costs a few frames
   assert.ok(3000 - numbersOf(shaken).length < 60, `${3000 - numbersOf(shaken).length}`);
 });
 
-test("[SI79] without jitter every frame is heard, 40 ms after it was sent, whatever its length", () => {
+test("[SI79] without jitter every frame is heard 40 ms after it was sent, whatever its length", () => {
   const { frames } = play(steady(3000), 3000);
   assert.deepEqual(frames.slice(10), Array.from({ length: 2990 }, (_, at) => at + 10 - 2));
   // Packets of 10, 30 and 60 ms.
@@ -162,7 +162,7 @@ test("[SI79] without jitter every frame is heard, 40 ms after it was sent, whate
   }
 });
 
-test("[SI80] a gap is concealed for 60 ms, fading, without a jump where it begins, then silent", () => {
+test("[SI80] a gap is concealed for 60 ms, fading, without a jump at its start, and then silent", () => {
   const tone = Int16Array.from({ length: 256 }, (_, code) => Math.round(8000 * Math.sin(code / 7)));
   const buffer = new JitterBuffer();
   const ramp = (from: number) => Uint8Array.from({ length: FRAME }, (_, at) => (from + at) % 256);
@@ -182,7 +182,7 @@ test("[SI80] a gap is concealed for 60 ms, fading, without a jump where it begin
   assert.deepEqual(inside.frames.slice(50), [48, 49, null, null, ...rest]);
 });
 
-test("[SI80] what is lost late in a call is concealed with what was just heard, not with old audio", () => {
+test("[SI80] a late loss is concealed with the latest audio, not with old audio", () => {
   const buffer = new JitterBuffer();
   for (let number = 0; number < 200; number += 1) {
     if (number !== 150) put(buffer, number, number * FRAME, payloadOf(number));
@@ -193,7 +193,7 @@ test("[SI80] what is lost late in a call is concealed with what was just heard, 
   }
 });
 
-test("[SI81] while nobody pulls the newest 100 ms are kept, and the first pull gives the oldest of them", () => {
+test("[SI81] without pulls the newest 100 ms are kept, and the first pull gives the oldest of them", () => {
   const buffer = new JitterBuffer();
   assert.deepEqual(buffer.pull(), new Int16Array(FRAME));
   for (let number = 0; number < 500; number += 1) {
@@ -205,7 +205,7 @@ test("[SI81] while nobody pulls the newest 100 ms are kept, and the first pull g
   }
 });
 
-test("[SI82] audio goes on within 100 ms when timestamps jump by any amount, or another stream begins", () => {
+test("[SI82] audio continues within 100 ms when timestamps jump by any amount or a new stream starts", () => {
   const jumps = [
     160, 800, 3000, 5000, 20_000, 2 ** 31, -160, -800, -4000, -7900, -8100, -2_000_000,
   ];
@@ -231,7 +231,7 @@ test("[SI82] audio goes on within 100 ms when timestamps jump by any amount, or 
   }
 });
 
-test("[SI82] after silence in which nothing was sent, words are not delayed by more than before", () => {
+test("[SI82] after a pause in sending, words are not delayed more than before", () => {
   for (const pauseFrames of [2, 5, 20, 300]) {
     // Timestamps go on while nothing is sent, and (some telephones) do not.
     for (const isCounting of [true, false]) {
@@ -250,7 +250,7 @@ test("[SI82] after silence in which nothing was sent, words are not delayed by m
   }
 });
 
-test("[SI192] nothing is lost of packets of up to 180 ms that come 15 ms late in turn", () => {
+test("[SI192] packets of up to 180 ms that alternately arrive 15 ms late lose nothing", () => {
   for (const packetMs of [60, 100, 120, 180]) {
     const buffer = new JitterBuffer();
     const length = packetMs * 8;
@@ -277,7 +277,7 @@ test("[SI192] nothing is lost of packets of up to 180 ms that come 15 ms late in
   }
 });
 
-test("[SI195] nothing is lost of what comes at once in a long packet and a shorter one", () => {
+test("[SI195] a long packet and a shorter one arriving together lose nothing", () => {
   // As ffmpeg sends a file of 8 kHz, and one packet of each after the other.
   for (const [packets, togetherMs] of [[[1460, 588], 256], [[1440, 160], 0]] as const) {
     const buffer = new JitterBuffer();

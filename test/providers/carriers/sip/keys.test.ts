@@ -43,7 +43,7 @@ function heard(packets: Sent[]): string {
   return digits;
 }
 
-test("[SI72] a key counts once: with its end doubled or lost, its beginning lost, or pressed twice", () => {
+test("[SI72] a key counts once with its end duplicated or lost or its start lost; pressed twice it counts twice", () => {
   const keys = packetsOf(DIGITS);
   assert.equal(heard(keys.flat()), "0123456789*#ABCD");
   const [one, two] = packetsOf("11") as [Sent[], Sent[]];
@@ -59,7 +59,7 @@ test("[SI72] a key counts once: with its end doubled or lost, its beginning lost
   assert.equal(heard([one[0]!, one[0]!, ...one]), "1", "doubles");
 });
 
-test("[SI72] a key held for 20 s is one key, and what is no key or no event is none", () => {
+test("[SI72] a key held for 20 s is one key, and other events or malformed ones are none", () => {
   const packets: Sent[] = [];
   for (const segment of [0, 1, 2]) {
     for (let duration = 8000; duration <= 0xffff; duration += 8000) {
@@ -75,7 +75,7 @@ test("[SI72] a key held for 20 s is one key, and what is no key or no event is n
   assert.equal(heard(none.map((payload, timestamp) => ({ timestamp, payload }))), "");
 });
 
-test("[SI73] as long as one packet of each key comes, every key is told once and in order", () => {
+test("[SI73] if at least one packet of each key arrives, every key is reported once and in order", () => {
   const digit = fc.constantFrom(...DIGITS);
   const pressed = fc.array(digit, { maxLength: 30 });
   fc.assert(fc.property(pressed, fc.infiniteStream(fc.nat(9)), (digits, random) => {
@@ -89,7 +89,7 @@ test("[SI73] as long as one packet of each key comes, every key is told once and
   }));
 });
 
-test("[SI162] a key whose packets have new timestamps on the way, all of them or its ends, is one; keys of one timestamp are theirs", () => {
+test("[SI162] a key whose packets get new timestamps on the way, all or only its ends, counts once; keys that share a timestamp count separately", () => {
   const moved = (packets: Sent[], by: (number: number) => number): Sent[] => packets.map(
     ({ timestamp, payload }, at) => ({ payload, timestamp: (timestamp + by(at)) >>> 0 }));
   const pressed = "1122#";
@@ -105,7 +105,7 @@ test("[SI162] a key whose packets have new timestamps on the way, all of them or
   assert.equal(heard([...one, ...same]), "12");
 });
 
-test("[SI170] a key whose ends have new timestamps and come behind the next key is told once", () => {
+test("[SI170] a key whose end packets have new timestamps and arrive after the next key counts once", () => {
   const pressed = "12122";
   const keys = packetsOf(pressed).map((key) => key.map(({ timestamp, payload }, at) =>
     ({ payload, timestamp: (timestamp + 160 * Math.max(0, at - 7)) >>> 0 })));
@@ -113,7 +113,7 @@ test("[SI170] a key whose ends have new timestamps and come behind the next key 
   assert.equal(heard(came), pressed);
 });
 
-test("[SO130] a key each of whose packets has a timestamp of its own is one, whichever are lost or late", () => {
+test("[SO130] a key counts once even if each packet has its own timestamp, whichever are lost or late", () => {
   const pressed = "1122#";
   const keys = packetsOf(pressed).map((key) => key.map(({ timestamp, payload }, at) =>
     ({ payload, timestamp: (timestamp + 160 * Math.min(at, 7)) >>> 0 })));
@@ -127,7 +127,7 @@ test("[SO130] a key each of whose packets has a timestamp of its own is one, whi
   }));
 });
 
-test("[SI161] keys that a telephone tells both as events and in INFO are told once each, whichever comes first", () => {
+test("[SI161] keys sent both as events and in INFO count once each, whichever comes first", () => {
   const keyOf = (digit: string, from: number) => packetsOf(digit, from)[0]!;
   for (const order of [["event", "message"], ["message", "event"]]) {
     const system = createManualSystem();
@@ -152,7 +152,7 @@ test("[SI161] keys that a telephone tells both as events and in INFO are told on
   }
 });
 
-test("[SI74] a key is sent for 160 ms with three ends, 80 ms apart from the next", () => {
+test("[SI74] a key is sent for 160 ms with three end packets, 80 ms before the next one", () => {
   const sender = new DtmfSender();
   assert.equal(sender.next(), null);
   sender.add("a 7x");

@@ -54,7 +54,7 @@ async function openTlsCarrier() {
   return { carrier, offers, heard, say };
 }
 
-test("[SI147] who asks for an offer in a call that is in the clear gets one in the clear, over TLS too", async () => {
+test("[SI147] a request for an offer in an unencrypted call gets an unencrypted one, over TLS too", async () => {
   const { carrier, offers, heard, say } = await openTlsCarrier();
   say("INVITE", 1, "<sip:bob@example.org>", SDP("wire"));
   const received = createReceived<LegEvent>();
@@ -74,7 +74,7 @@ test("[SI147] who asks for an offer in a call that is in the clear gets one in t
   leg.hangUp();
 });
 
-test("[SI160] who asks for an offer and answers it with nothing, or without keys, has no call, and the record says why", async () => {
+test("[SI160] if a requested offer is answered with nothing, or without keys, the call ends and the record says why", async () => {
   const answers: [string, RegExp][] = [
     ["", /did not answer it, which was of SRTP alone$/],
     [SDP("wire").replace("audio 4000 RTP/AVP", "audio 0 RTP/SAVP"), /no keys for encrypted sound/],
@@ -94,7 +94,7 @@ test("[SI160] who asks for an offer and answers it with nothing, or without keys
   }
 });
 
-test("[SI163] who answers our offer with numbers of its own is heard by those, and by ours", async () => {
+test("[SI163] a peer that answers our offer with its own payload types is heard with those and with ours", async () => {
   const far = open(await createWire());
   const carrier = open(await createCarrierTo([far], { address: "127.0.0.1", port: far.peer.port }));
   const { received, leg } = carrier.dial();
@@ -120,7 +120,7 @@ test("[SI163] who answers our offer with numbers of its own is heard by those, a
   leg.hangUp();
 });
 
-test("[SI148] what the answer to a refresh says of the sound counts", async () => {
+test("[SI148] the answer to a refresh updates the session's audio", async () => {
   const far = open(await createWire());
   const carrier = open(await createCarrierTo([far], { address: "127.0.0.1", port: far.peer.port }));
   const { received, leg } = carrier.dial();

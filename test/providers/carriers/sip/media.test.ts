@@ -65,7 +65,7 @@ test("[SI60] G.711 is exact for every sample and every code of both laws", () =>
   }
 });
 
-test("[SI61] whatever bytes come, an RTP packet is read to the byte or refused", () => {
+test("[SI61] any bytes are either parsed exactly as an RTP packet or refused", () => {
   const head = hex("b2 88 1234 00000001 cafebabe  11111111 22222222  bede 0001 aabbccdd");
   const packet = parseRtp(Buffer.concat([head, hex("0102030000000004")]))!;
   assert.equal(packet.payload.toString("hex"), "01020300");
@@ -95,7 +95,7 @@ test("[SI61] whatever bytes come, an RTP packet is read to the byte or refused",
   }), { numRuns: 5000 });
 });
 
-test("[SI62] an RTP header is read as it was written, and its numbers go round", () => {
+test("[SI62] an RTP header reads as it was written, and its counters wrap around", () => {
   const bytes = Buffer.alloc(14, 7);
   const header = {
     payloadType: 101, marker: true, sequence: 65_535, timestamp: 2 ** 32 - 1, ssrc: 9,
@@ -119,7 +119,7 @@ function rtpPacket(sequence: number, ssrc = 0xcafebabe, length = 160): Buffer {
   return packet;
 }
 
-test("[SI63] keystream and session keys are those of RFC 3711, B.2 and B.3", () => {
+test("[SI63] keystream and session keys match RFC 3711, B.2 and B.3", () => {
   const keystream = new Keystream(hex("2B7E151628AED2A6ABF7158809CF4F3C"));
   const stream = keystream.bytes(hex("F0F1F2F3F4F5F6F7F8F9FAFBFCFD0000"), 1_044_512);
   const block = (index: number) => stream.subarray(16 * index, 16 * index + 16).toString("hex").toUpperCase();
@@ -135,7 +135,7 @@ test("[SI63] keystream and session keys are those of RFC 3711, B.2 and B.3", () 
   assert.equal(keys.authentication.toString("hex"), "cebe321f6ff7716b6fd4ab49af256a156d38baa4");
 });
 
-test("[SI64] protected packets are those of the reference implementation, byte by byte", () => {
+test("[SI64] protected packets match the reference implementation byte by byte", () => {
   // The first packets of libsrtp's own validation, under the keys of RFC 3711, B.3.
   const plain = hex(`800f1234decafbadcafebabe ${"ab".repeat(16)}`);
   const coded = hex("800f1234decafbadcafebabe4e55dc4ce79978d88ca4d215949d2402b78d6acc99ea179b8dbb");
@@ -154,7 +154,7 @@ test("[SI64] protected packets are those of the reference implementation, byte b
   assert.deepEqual(receiver.unprotectRtcp(Buffer.from(codedReport)), report);
 });
 
-test("[SI105] keystream, session keys and packets of AES-256 are those of RFC 6188, 7, and of the reference implementation", () => {
+test("[SI105] AES-256 keystream, session keys and packets match RFC 6188, 7, and the reference implementation", () => {
   const keystream = new Keystream(hex("57f82fe3613fd170a85ec93c40b1f092 2ec4cb0dc025b58272147cc438944a98"));
   const stream = keystream.bytes(hex("f0f1f2f3f4f5f6f7f8f9fafbfcfd0000"), 1_044_512);
   const block = (index: number) => stream.subarray(16 * index, 16 * index + 16).toString("hex");
@@ -184,7 +184,7 @@ test("[SI105] keystream, session keys and packets of AES-256 are those of RFC 61
   assert.deepEqual(createSrtpReceiver(long).unprotectRtcp(codedReport), report);
 });
 
-test("[SI65] a packet with one bit changed, cut or made up is refused, and breaks nothing", () => {
+test("[SI65] a packet with one bit changed, truncated or forged is refused and does no harm", () => {
   for (const key of [key80, key32]) {
     const sender = createSrtpSender(key);
     const receiver = createSrtpReceiver(key);
@@ -213,7 +213,7 @@ test("[SI65] a packet with one bit changed, cut or made up is refused, and break
   }
 });
 
-test("[SI66] no packet is taken twice, and none from more than 64 packets back", () => {
+test("[SI66] no packet is accepted twice, and none more than 64 packets old", () => {
   const sender = createSrtpSender(key80);
   const receiver = createSrtpReceiver(key80);
   const coded = Array.from({ length: 200 }, (_, index) => sender.protect(rtpPacket(index)));
@@ -238,7 +238,7 @@ test("[SI66] no packet is taken twice, and none from more than 64 packets back",
   assert.equal(receiver.unprotectRtcp(report), null);
 });
 
-test("[SI67] sequence numbers go round many times, whatever is lost or late at the turn", () => {
+test("[SI67] sequence numbers wrap around many times, whatever is lost or late at the wrap", () => {
   for (const key of [key80, key32]) {
     const losses = [
       [], [65_535], [65_536], [65_530, 65_545], [65_500, 65_600], [50_000, 80_000],
@@ -264,7 +264,7 @@ test("[SI67] sequence numbers go round many times, whatever is lost or late at t
   for (const at of [0, 3, 2, 5, 1, 4]) assert.ok(receiver.unprotect(coded[at]!), `${at}`);
 });
 
-test("[SI68] a report that is only signed is read, one under another key is not", () => {
+test("[SI68] a report that is only authenticated is read, one under another key is not", () => {
   const receiver = createSrtpReceiver(key80);
   const sender = createSrtpSender({ ...key80, key: Buffer.from(MASTER).fill(1, 20) });
   assert.equal(receiver.unprotectRtcp(sender.protectRtcp(hex("81c8000bcafebabe abababab"))), null);
@@ -282,7 +282,7 @@ function signOnly(plain: Buffer, index: number): Buffer {
   return Buffer.concat([body, tag.subarray(0, 10)]);
 }
 
-test("[SI69] protecting and unprotecting a packet costs little more than its ciphers and signatures do", (t) => {
+test("[SI69] protecting and unprotecting a packet costs little more than its ciphers and signatures", (t) => {
   for (const key of [key80, key32]) {
     const sender = createSrtpSender(key);
     const receiver = createSrtpReceiver(key);
@@ -315,7 +315,7 @@ test("[SI69] protecting and unprotecting a packet costs little more than its cip
   }
 });
 
-test("[SI70] reports are read as written; whatever else comes is refused without a throw", () => {
+test("[SI70] RTCP reports read as they were written; anything else is refused without a throw", () => {
   const block = {
     ssrc: 5, fractionLost: 64, lost: 1000, highestSequence: 70_000, jitter: 40,
     lastReport: 0x1234_5678, sinceLastReport: 65_536,
@@ -350,7 +350,7 @@ test("[SI70] reports are read as written; whatever else comes is refused without
   ), { numRuns: 5000 });
 });
 
-test("[SI71] what was lost is counted over reordering, doubles, turns and new streams", () => {
+test("[SI71] losses are counted correctly across reordering, duplicates, wraps and new streams", () => {
   const reception = new Reception();
   const push = (numbers: number[], ssrc = 1) => {
     for (const number of numbers) reception.push(ssrc, number & 0xffff, number * 160, number * 20);

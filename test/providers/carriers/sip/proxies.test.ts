@@ -78,7 +78,7 @@ async function goodbyeTo(
   return request(await contact.heard.event("BYE"));
 }
 
-test("[SI131] a telephone system that asks who we are before it believes our goodbye is told", async () => {
+test("[SI131] a telephone system that challenges our BYE gets credentials", async () => {
   const { far, offers, at, inbound } = await trunkAt(() => ({}));
   const first = await goodbyeTo(far, { offers, at, inbound });
   assert.equal(first.headers.get("Proxy-Authorization"), null);
@@ -88,7 +88,7 @@ test("[SI131] a telephone system that asks who we are before it believes our goo
   far.say(at, responseText(second, 200));
 });
 
-test("[SI133] who calls from an admitted address and is not the trunk's own is shown no proof of its password", async () => {
+test("[SI133] a caller from an admitted address that is not the trunk's own gets no proof of its password", async () => {
   const { far, offers, at, inbound } = await trunkAt(() => ({ address: "127.0.0.9", port: 5060 }));
   const bye = await goodbyeTo(far, { offers, at, inbound });
   far.say(at, responseText(bye, 401, [`WWW-Authenticate: ${CHALLENGE}`]));
@@ -96,7 +96,7 @@ test("[SI133] who calls from an admitted address and is not the trunk's own is s
   assert.equal(count(far, "BYE"), 1);
 });
 
-test("[SI133] nor is whoever a caller's Contact leads to", async () => {
+test("[SI133] nor does the address in a caller's Contact", async () => {
   const { far, offers, at, inbound } = await trunkAt(() => ({}));
   const elsewhere = await createWire("127.0.0.2");
   open.push(elsewhere);
@@ -106,7 +106,7 @@ test("[SI133] nor is whoever a caller's Contact leads to", async () => {
   assert.equal(count(elsewhere, "BYE"), 1);
 });
 
-test("[SI133] nor whoever is called and answers from elsewhere: not in ACK nor BYE, challenged or not", async () => {
+test("[SI133] nor does a callee that answers from elsewhere: not in ACK or BYE, challenged or not", async () => {
   const { far, at, dial } = await trunkAt(() => ({}));
   const elsewhere = await createWire("127.0.0.2");
   open.push(elsewhere);
@@ -126,7 +126,7 @@ test("[SI133] nor whoever is called and answers from elsewhere: not in ACK nor B
   assert.equal(count(elsewhere, "BYE"), 1);
 });
 
-test("[SI142] a call that ends for want of an ACK, or of a refresh, says so and what to check", async () => {
+test("[SI142] a call that ends without an ACK or a refresh says so and what to check", async () => {
   const bring = async (changes: Record<string, string>, acknowledged: boolean) => {
     const { far, offers, at, inbound, system } = await trunkAt(() => ({}));
     // On hold: no sound is waited for.
@@ -155,7 +155,7 @@ test("[SI142] a call that ends for want of an ACK, or of a refresh, says so and 
   assert.match((await bring(timed, true))!, /session/);
 });
 
-test("[SI144] a call that ends for want of a refresh says since when nothing was heard, and is paid until then", async () => {
+test("[SI144] a call that ends without a refresh says since when nothing was heard, and is billed until then", async () => {
   const silenceOf = async (...soundsAtS: number[]) => {
     const { far, offers, at, inbound, system } = await trunkAt(() => ({}));
     const timed = { "Supported": "timer", "Session-Expires": "90;refresher=uac" };
@@ -195,7 +195,7 @@ test("[SI144] a call that ends for want of a refresh says since when nothing was
   assert.equal(await silenceOf(20, 58), undefined, "only the signalling was lost");
 });
 
-test("[SI132] what was dialled stands in our Contact as a URI has it, whatever characters it has", async () => {
+test("[SI132] the dialled number is escaped in our Contact as a URI requires, whatever characters it has", async () => {
   const { far, offers, at, inbound } = await trunkAt(() => ({ phoneNumber: "+4155550100" }));
   for (const [number, user] of ["%23%3E%20%40+14155550100", "*4155550100"].entries()) {
     far.say(at, requestText("INVITE", far, {}, SDP("wire")).replace("sip:bob@", `sip:${user}@`));
@@ -206,7 +206,7 @@ test("[SI132] what was dialled stands in our Contact as a URI has it, whatever c
   }
 });
 
-test("[SI191] a number the network knows and the caller withholds is not told", async () => {
+test("[SI191] a number the network asserts and the caller withholds is not disclosed", async () => {
   const { far, offers, at } = await trunkAt(() => ({}));
   const nobody = "<sip:anonymous@anonymous.invalid>;tag=1";
   const tellOf = async (place: number, changes: Record<string, string>) => {
@@ -222,7 +222,7 @@ test("[SI191] a number the network knows and the caller withholds is not told", 
   assert.equal(await tellOf(4, {}), "+14155550177");
 });
 
-test("[SI193] who has a name for nobody has no number", async () => {
+test("[SI193] an anonymous caller name gives no number", async () => {
   const { far, offers, at } = await trunkAt(() => ({}));
   const told = async (place: number, from: string) => {
     far.say(at, requestText("INVITE", far, { From: `${from};tag=1` }, SDP("wire"))

@@ -20,7 +20,7 @@ const LOST_AT = 13;
 const world = await startSipWorld();
 after(() => world.server.close());
 
-test("[SI124] the rating is the E-model's: 93.2 and 4.41 at best, less with every loss and delay, never out of bounds", async () => {
+test("[SI124] the rating is the E-model's: 93.2 and 4.41 at best, lower with loss and delay, always in bounds", async () => {
   const rated = (lossPercent: number, delayMs: number): [number, number] => {
     const r = rFactorOf({ lossPercent, delayMs });
     return [Math.round(r * 10) / 10, Math.round(mosOf(r) * 100) / 100];
@@ -42,7 +42,7 @@ test("[SI124] the rating is the E-model's: 93.2 and 4.41 at best, less with ever
   }));
 });
 
-test("[SI125] what was lost, doubled, late or made up is counted, each packet once, and a pause is none of it", async (t) => {
+test("[SI125] lost, duplicate, late and concealed packets are counted once each, and a pause counts as none", async (t) => {
   const phone = await openPhone(t);
   const call = await open(t);
   assert.equal(call.session.quality(), null);
@@ -73,7 +73,7 @@ test("[SI125] what was lost, doubled, late or made up is counted, each packet on
   assert.deepEqual([paused.packetsLost, paused.framesConcealed], [2, before]);
 });
 
-test("[SI171] a call whose packets come twice is rated like one whose packets come once, whenever the second does", async (t) => {
+test("[SI171] a call whose packets all arrive twice is rated like one whose packets arrive once", async (t) => {
   for (const later of [0, 3]) {
     const phone = await openPhone(t);
     const call = await open(t);
@@ -93,7 +93,7 @@ test("[SI171] a call whose packets come twice is rated like one whose packets co
   }
 });
 
-test("[SI125] jitter is that of RFC 3550, on average and at its worst", async (t) => {
+test("[SI125] jitter follows RFC 3550, mean and maximum", async (t) => {
   const phone = await openPhone(t);
   const call = await open(t);
   call.session.agree(agreedOf(phone.port));
@@ -112,7 +112,7 @@ test("[SI125] jitter is that of RFC 3550, on average and at its worst", async (t
   assert.ok(quality.jitterMs! > 14 && quality.jitterMs! < 16, `${quality.jitterMs}`);
 });
 
-test("[SI126] the far end's reports tell the round trip and what it has lost; what they cannot be is not believed", async (t) => {
+test("[SI126] the far end's RTCP reports give round trip and loss; impossible values are ignored", async (t) => {
   const [phone, reports] = [await openPhone(t), await openPhone(t)];
   const call = await open(t);
   const remote = { host: HOST, port: phone.port, rtcpPort: reports.port };

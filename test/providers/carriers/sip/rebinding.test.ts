@@ -25,7 +25,7 @@ async function moves(
   return null;
 }
 
-test("[SI123] a NAT that moves a far end in the middle of its stream is followed within 500 ms, without a gap in what is heard", async (t) => {
+test("[SI123] a NAT that rebinds a far end in mid-stream is followed within 500 ms, without an audible gap", async (t) => {
   for (const isSecret of [false, true]) {
     const key: SrtpKey = { suite: "AES_CM_128_HMAC_SHA1_80", key: Buffer.alloc(30, 7), tag: 1 };
     const coder = isSecret ? createSrtpSender(key) : null;
@@ -52,7 +52,7 @@ test("[SI123] a NAT that moves a far end in the middle of its stream is followed
   }
 });
 
-test("[SI123] who has not the stream's numbers, its time or its key moves nothing while the far end is silent for less than 2 s", async (t) => {
+test("[SI123] without the stream's numbers, time or key nobody moves the call while the far end is silent for less than 2 s", async (t) => {
   const key: SrtpKey = { suite: "AES_CM_128_HMAC_SHA1_80", key: Buffer.alloc(30, 7), tag: 1 };
   const other: SrtpKey = { ...key, key: Buffer.alloc(30, 8) };
   const coder = createSrtpSender(key);

@@ -438,7 +438,7 @@ test("[SC58] what was dialled and who dials, as telephone systems write them", (
   assert.equal(from({ From: "<sip:x>;tag=1" }), null);
 });
 
-test("[SI190] parameters behind a telephone number are no part of it", () => {
+test("[SI190] parameters after a telephone number are not part of it", () => {
   const called = (uri: string) => calledNumber(inviteOf({ To: "<sip:y@x>" }, uri), null);
   assert.equal(called("sip:+4930123;npdi;rn=+4930999@x;user=phone"), "+4930123");
   assert.equal(called("sip:sales;x@x"), "sales;x");

@@ -13,7 +13,7 @@ import {
   received, sampleOf, settled, silence, talk,
 } from "#support/media-session.ts";
 
-test("[SI83] a session has an even port for RTP and the next one for RTCP, in its range; else it is refused", async (t) => {
+test("[SI83] a session gets an even port for RTP and the next one for RTCP, in its range, or is refused", async (t) => {
   const any = await Promise.all(numbers(0, 20).map(() => open(t)));
   assert.equal(new Set(any.map(({ session }) => session.port)).size, 20);
   for (const { session } of any) assert.equal(session.port % 2, 0);
@@ -30,7 +30,7 @@ test("[SI83] a session has an even port for RTP and the next one for RTCP, in it
   await assert.rejects(open(t, { host: "203.0.113.9" }), /media port cannot be opened/);
 });
 
-test("[SI84] one frame in, one frame out: what the phone says is heard, what is sent arrives", async (t) => {
+test("[SI84] one frame in, one frame out: the phone is heard, and what is sent arrives", async (t) => {
   for (const codec of ["PCMU", "PCMA"] as const) {
     const phone = await openPhone(t);
     const call = await open(t);
@@ -58,7 +58,7 @@ test("[SI84] one frame in, one frame out: what the phone says is heard, what is 
   }
 });
 
-test("[SI84] the same with SRTP, both suites: nothing readable on the line, nothing forged is heard", async (t) => {
+test("[SI84] the same with SRTP, both suites: nothing on the wire is readable, nothing forged is heard", async (t) => {
   for (const suite of ["AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"] as const) {
     const phone = await openPhone(t);
     const call = await open(t);
@@ -83,7 +83,7 @@ test("[SI84] the same with SRTP, both suites: nothing readable on the line, noth
   }
 });
 
-test("[SI85] behind a NAT the third packet of one stream from one place moves the call there", async (t) => {
+test("[SI85] behind a NAT the third packet of one stream from one address moves the call there", async (t) => {
   const [named, real] = [await openPhone(t), await openPhone(t)];
   const call = await open(t);
   call.session.agree(agreedOf(named.port));
@@ -111,7 +111,7 @@ test("[SI85] behind a NAT the third packet of one stream from one place moves th
   await real.next();
 });
 
-test("[SI86] a stranger's packets are not heard and move nothing, unless the far end is silent for 2 s", async (t) => {
+test("[SI86] a stranger's packets are not heard and do not move the call, unless the far end is silent for 2 s", async (t) => {
   const [phone, stranger] = [await openPhone(t), await openPhone(t)];
   const call = await open(t);
   call.session.agree(agreedOf(phone.port));
@@ -166,7 +166,7 @@ test("[SI86] with SRTP no number of unauthenticated packets moves the call", asy
   assert.equal(countOf(call.session), 1);
 });
 
-test("[SI103] sound that seems to come from where the server may not send is neither heard nor answered", async (t) => {
+test("[SI103] audio from an address the server may not send to is neither heard nor answered", async (t) => {
   const [named, inside] = [await openPhone(t), await openPhone(t, "127.0.0.5")];
   const call = await open(t, { mayReach: (address) => address === HOST });
   call.session.agree(agreedOf(named.port));
@@ -179,7 +179,7 @@ test("[SI103] sound that seems to come from where the server may not send is nei
   assert.equal(countOf(call.session), 0);
 });
 
-test("[SI87] another stream from the far end is heard within 100 ms; one stray packet resets nothing", async (t) => {
+test("[SI87] a new stream from the far end is heard within 100 ms; one stray packet resets nothing", async (t) => {
   const phone = await openPhone(t);
   const call = await open(t);
   call.session.agree(agreedOf(phone.port));
@@ -204,7 +204,7 @@ test("[SI87] another stream from the far end is heard within 100 ms; one stray p
   assert.ok(said.includes(sampleOf(8991)), `${said}`);
 });
 
-test("[SI88] keys are sent as events in place of audio, and told once when they come", async (t) => {
+test("[SI88] keys are sent as events in place of audio, and reported once when received", async (t) => {
   const phone = await openPhone(t);
   const call = await open(t);
   call.session.agree(agreedOf(phone.port));
@@ -238,7 +238,7 @@ test("[SI88] keys are sent as events in place of audio, and told once when they 
   assert.equal(call.told.join(""), "99D");
 });
 
-test("[SI88] without events agreed keys are tones in the audio", async (t) => {
+test("[SI88] without agreed events keys are tones in the audio", async (t) => {
   const phone = await openPhone(t);
   const call = await open(t);
   call.session.agree(agreedOf(phone.port, { telephoneEvent: null }));
@@ -255,7 +255,7 @@ test("[SI88] without events agreed keys are tones in the audio", async (t) => {
   assert.ok(Math.abs(peaks[12]! - 5000) < 150);
 });
 
-test("[SI88] comfort noise keeps a call alive and is not heard; 60 s of nothing are told once; a held call waits", async (t) => {
+test("[SI88] comfort noise keeps a call alive and is not heard; 60 s of nothing is reported once; a held call waits", async (t) => {
   const phone = await openPhone(t);
   const call = await open(t);
   call.system.advance(120_000);
@@ -281,7 +281,7 @@ test("[SI88] comfort noise keeps a call alive and is not heard; 60 s of nothing 
   assert.deepEqual(call.told, ["timeout", "timeout"]);
 });
 
-test("[SI89] reports go out every 5 s or so from the odd port, and say goodbye", async (t) => {
+test("[SI89] reports go out about every 5 s from the odd port, and end with BYE", async (t) => {
   const [phone, reports] = [await openPhone(t), await openPhone(t)];
   const call = await open(t);
   const remote = { host: HOST, port: phone.port, rtcpPort: reports.port };
@@ -304,7 +304,7 @@ test("[SI89] reports go out every 5 s or so from the odd port, and say goodbye",
   assert.ok(count >= 8 && count <= 21, `${count}`);
 });
 
-test("[SI89] a call's media costs less than 0.5 % of a core", async (t) => {
+test("[SI89] a call's media takes less than 0.5 % of a core", async (t) => {
   // The best of a few: others on the machine make each dearer, and none cheaper.
   const [FRAMES, ROUNDS] = [600, 5];
   for (const isSecret of [false, true]) {

@@ -67,7 +67,7 @@ const OFFERS: Record<
 };
 
 for (const [name, { text, codecs, event, wide, noise }] of Object.entries(OFFERS)) {
-  test(`[SI17] an offer of ${name} is read and answered with its first codec`, () => {
+  test(`[SI17] an offer of ${name} is parsed and answered with its first codec`, () => {
     const { audio, mediaLines } = parse(text);
     assert.deepEqual(audio, {
       host: "10.0.0.5", port: 10_018, codecs: codecs.map(([name, payloadType]) => ({ name, payloadType })),
@@ -91,7 +91,7 @@ for (const [name, { text, codecs, event, wide, noise }] of Object.entries(OFFERS
   });
 }
 
-test("[SI120] wide sound where the trunk prefers it and the other side has it, keys at its clock", () => {
+test("[SI120] wideband is used if the trunk prefers it and the other side supports it, with keys at its clock rate", () => {
   const wide = ["OPUS", "G722", "PCMU", "PCMA"] as const;
   const chosen = (text: string, codecs: readonly Codec[]) => {
     const { agreed } = answer(text, { codecs })!;
@@ -121,7 +121,7 @@ test("[SI120] wide sound where the trunk prefers it and the other side has it, k
   assert.ok(narrow.includes("m=audio 40000 RTP/AVP 0 8 101\r\n"), narrow);
 });
 
-test("[SI17] types, addresses and attributes are read in all their forms", () => {
+test("[SI17] types, addresses and attributes are parsed in all their forms", () => {
   const codecs = (...lines: string[]) =>
     audioOf(...lines).codecs.map(({ name, payloadType }) => `${name} ${payloadType}`);
   assert.deepEqual(codecs("m=audio 4000 RTP/AVP 8 0"), ["PCMA 8", "PCMU 0"]);
@@ -159,7 +159,7 @@ test("[SI17] types, addresses and attributes are read in all their forms", () =>
   fc.assert(fc.property(bytes, (input) => void parseSdp(input)), { numRuns: 1000 });
 });
 
-test("[SI17] the worst 32 KB cost no more than their length, read and answered", async () => {
+test("[SI17] parsing and answering the worst 32 KB takes time linear in their length", async () => {
   const worst = {
     "many formats": `m=audio 4000 RTP/AVP ${"0 ".repeat(16_000)}`,
     "many types": ["m=audio 4000 RTP/AVP 0", ...Array<string>(1000).fill("a=rtpmap:0 PCMU/8000")].join("\r\n"),
@@ -179,7 +179,7 @@ test("[SI17] the worst 32 KB cost no more than their length, read and answered",
   }
 });
 
-test("[SI18] our offer is one our own side can answer, over IPv4 and IPv6", () => {
+test("[SI18] our own side can answer our offer, over IPv4 and IPv6", () => {
   assert.equal(buildOffer(localOf()), [
     "v=0", "o=- 1 1 IN IP4 192.0.2.1", "s=-", "c=IN IP4 192.0.2.1", "t=0 0", "m=audio 40000 RTP/AVP 0 8 101",
     "a=rtpmap:0 PCMU/8000", "a=rtpmap:8 PCMA/8000", "a=rtpmap:101 telephone-event/8000", "a=fmtp:101 0-15",
@@ -214,7 +214,7 @@ test("[SI18] every media line is answered in its place, all but the audio refuse
   assert.equal(answer(sdp("m=audio 4000 RTP/AVP 18 9")), null);
 });
 
-test("[SI18] a hold in each of its forms is heard, and the answer's direction fits the offer's", () => {
+test("[SI18] a hold is recognised in each of its forms, and the answer's direction matches the offer's", () => {
   const fits = (lines: string[], direction: Direction = "sendrecv") => {
     const answered = answer(sdp("m=audio 4000 RTP/AVP 0", ...lines), { direction })!;
     return [answered.agreed.isHeld, parse(answered.sdp).audio.direction];
@@ -234,7 +234,7 @@ test("[SI18] a hold in each of its forms is heard, and the answer's direction fi
   assert.equal(session("a=x", "c=IN IP4 0.0.0.0").isHeld, true);
 });
 
-test("[SI19] keys are read with a lifetime, not with an identifier or what weakens them", () => {
+test("[SI19] keys are accepted with a lifetime, not with an identifier or weakening parameters", () => {
   const read = (line: string) => audioOf("m=audio 4000 RTP/SAVP 0", `a=crypto:${line}`).crypto[0];
   const key = Buffer.from(KEY_TEXT, "base64");
   assert.deepEqual(read(`1 ${STRONG} inline:${KEY_TEXT}`), { suite: STRONG, key, tag: 1 });
@@ -249,7 +249,7 @@ test("[SI19] keys are read with a lifetime, not with an identifier or what weake
   ]) assert.equal(read(wrong), undefined, wrong);
 });
 
-test("[SI172] keys under RTP/AVP are taken where one can be used, and without one the sound is in the clear", () => {
+test("[SI172] keys under RTP/AVP are accepted if one is usable, else the audio is unencrypted", () => {
   const offered = sdp("m=audio 4000 RTP/AVP 0", `a=crypto:5 ${SHORT} inline:${KEY_TEXT}`);
   const taken = answer(offered, { crypto: [keyOf(SHORT, 2)] })!;
   assert.deepEqual(taken.agreed.srtp?.local, keyOf(SHORT, 5));
@@ -260,7 +260,7 @@ test("[SI172] keys under RTP/AVP are taken where one can be used, and without on
   assert.equal(answer(offered, { crypto: [keyOf(STRONG, 2)], requiresSrtp: true }), null);
 });
 
-test("[SI19] SRTP is used where it is demanded", () => {
+test("[SI19] SRTP is used where it is required", () => {
   const offered = sdp(
     "m=audio 4000 RTP/SAVP 0", `a=crypto:1 AEAD_AES_256_GCM inline:${KEY_TEXT}`,
     `a=crypto:5 ${SHORT} inline:${KEY_TEXT}`, `a=crypto:6 ${STRONG} inline:${KEY_TEXT}|2^31`,

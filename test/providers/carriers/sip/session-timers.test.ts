@@ -34,7 +34,7 @@ async function answeredCall(
   return { received, invite };
 }
 
-test("[SI49] a session is refreshed by whom it was agreed, or hung up when nobody does", async () => {
+test("[SI49] the agreed side refreshes the session; without a refresh the call is hung up", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   const answered = async (refresher: string, number: number) => {
@@ -67,7 +67,7 @@ test("[SI49] a session is refreshed by whom it was agreed, or hung up when nobod
   await far.heard.event("BYE", 1);
 });
 
-test("[SI140] [SI143] a refresh that is refused for now (500, 503) is tried again, as long as the session lasts", async () => {
+test("[SI140] [SI143] a refresh refused for now (500, 503) is retried as long as the session lasts", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   const { received } = await answeredCall(alice, far, { terms: "180;refresher=uac" });
@@ -92,7 +92,7 @@ test("[SI140] [SI143] a refresh that is refused for now (500, 503) is tried agai
   assert.ok(!received.kinds().includes("ended"));
 });
 
-test("[SI145] an UPDATE that is refused, whatever for, is followed by an INVITE", async () => {
+test("[SI145] an UPDATE refused for any reason is followed by a re-INVITE", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   for (const [number, status] of [403, 400, 488, 401].entries()) {
@@ -111,7 +111,7 @@ test("[SI145] an UPDATE that is refused, whatever for, is followed by an INVITE"
   }
 });
 
-test("[SI50] a session interval that is too small is refused with 422, and ours grows after one", async () => {
+test("[SI50] a session interval that is too small is refused with 422, and ours is raised after a 422", async () => {
   const [bob, far] = [await phone(), await wire()];
   far.say(bob.peer, requestText("INVITE", far, {
     "Session-Expires": "60", "Supported": "timer",
@@ -132,7 +132,7 @@ test("[SI50] a session interval that is too small is refused with 422, and ours 
   assert.equal(second.headers.get("Min-SE"), "3600");
 });
 
-test("[SI146] an interval under 90 s that cannot be refused is kept to as it was named", async () => {
+test("[SI146] an interval under 90 s that cannot be refused is kept as it is", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   await answeredCall(alice, far, { terms: "60;refresher=uac" });
@@ -148,7 +148,7 @@ test("[SI146] an interval under 90 s that cannot be refused is kept to as it was
   assert.equal(headers.get("Require"), null);
 });
 
-test("[SI37] [SI149] a refresh that collided with an offer of theirs is tried again, and says what was agreed on since", async () => {
+test("[SI37] [SI149] a refresh that collides with their offer is retried, and describes what was agreed in between", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   await answeredCall(alice, far, {

@@ -38,7 +38,7 @@ function registrations(of: Phone, to: Wire, changes = {}) {
   return { received, registration };
 }
 
-test("[SI46] registers with digest, again at 80 % of what was granted, and off at the end", async () => {
+test("[SI46] registration: with digest, renewed at 80 % of the granted time, removed at the end", async () => {
   const system = createManualSystem();
   const [alice, registrar] = [await phone({ system }), await wire()];
   const digest = createDigestServer({ realm: "example.org", system });
@@ -73,7 +73,7 @@ test("[SI46] registers with digest, again at 80 % of what was granted, and off a
   assert.deepEqual(received.kinds(), ["registered"]);
 });
 
-test("[SI47] a registration refused or unanswered says so and is tried again later", async () => {
+test("[SI47] a registration that is refused or unanswered is reported and retried later", async () => {
   const system = createManualSystem();
   const [alice, registrar] = [await phone({ system }), await wire()];
   const { received, registration } = registrations(alice, registrar);
@@ -105,7 +105,7 @@ test("[SI47] a registration refused or unanswered says so and is tried again lat
   await closed;
 });
 
-test("[SI48] a challenged call is placed again with proof: once, twice when the nonce was stale", async () => {
+test("[SI48] a challenged call is sent again with credentials: once, or twice if the nonce was stale", async () => {
   const digest = createDigestServer({ realm: "us", system: createSystem() });
   const bob = await phone({
     atOnce: (invite) => {
@@ -141,7 +141,7 @@ test("[SI48] a challenged call is placed again with proof: once, twice when the 
   assert.equal(far.heard.kinds().filter((kind) => kind === "INVITE").length, 3);
 });
 
-test("[SI51] nobody but the peer and its proxies can end a call, and no old request counts", async () => {
+test("[SI51] only the peer and its proxies can end a call, and old requests do not count", async () => {
   const [bob, from, stranger] = [await phone(), await wire(), await wire("127.0.0.2")];
   const { received, say, within } = await wireCall(from, bob);
   say("ACK", 1);
@@ -160,7 +160,7 @@ test("[SI51] nobody but the peer and its proxies can end a call, and no old requ
   await from.heard.event("481", 1);
 });
 
-test("[SI52] what nobody can do anything with is refused, and nothing is kept of it", async () => {
+test("[SI52] unsupported requests are refused and leave no state", async () => {
   const [bob, from] = [await phone(), await wire()];
   const cases: [string, string, string?][] = [
     ["501", requestText("FROBNICATE", from)],
@@ -191,7 +191,7 @@ test("[SI52] what nobody can do anything with is refused, and nothing is kept of
   assert.equal(bob.invites.events.length, 0);
 });
 
-test("[SI53] the same INVITE by a second way is refused with 482", async () => {
+test("[SI53] the same INVITE arriving by a second path is refused with 482", async () => {
   const [bob, from] = [await phone(), await wire()];
   const text = requestText("INVITE", from, {}, SDP("x"));
   from.say(bob.peer, text);
@@ -201,7 +201,7 @@ test("[SI53] the same INVITE by a second way is refused with 482", async () => {
   assert.equal(bob.invites.events.length, 1);
 });
 
-test("[SI54] a flood of INVITEs is bounded: refused with 503, then with silence", async () => {
+test("[SI54] a flood of INVITEs is bounded: refused with 503, then ignored", async () => {
   const system = createManualSystem();
   const [bob, from] = [await phone({ system }), await wire()];
   const { say } = await wireCall(from, bob);
@@ -233,7 +233,7 @@ test("[SI54] a flood of INVITEs is bounded: refused with 503, then with silence"
   assert.equal(guard.size(), SIGNALLING_LIMITS.sourcesMax);
 });
 
-test("[SI55] an INVITE refused at once leaves nothing behind, and a thrown fault is a 500", async () => {
+test("[SI55] an INVITE refused at once leaves no state, and an exception in the handler is a 500", async () => {
   const [alice, bob] = [await phone(), await phone({ atOnce: (invite) => invite.refuse(403) })];
   const { received } = alice.call(bob.peer);
   assert.equal((await received.event("failed")).status, 403);
@@ -247,7 +247,7 @@ test("[SI55] an INVITE refused at once leaves nothing behind, and a thrown fault
   assert.equal((await failing.received.event("failed")).status, 500);
 });
 
-test("[SI56] datagrams that are no SIP are ignored", async () => {
+test("[SI56] datagrams that are not SIP are ignored", async () => {
   const [bob, from] = [await phone(), await wire()];
   for (const garbage of [
     Buffer.alloc(0), Buffer.from("\r\n\r\n"), Buffer.alloc(1400, 0xff), Buffer.from("GET / HTTP/1.1"),
@@ -261,7 +261,7 @@ test("[SI56] datagrams that are no SIP are ignored", async () => {
   assert.equal(bob.invites.events.length, 0);
 });
 
-test("[SI57] over TCP a call takes one connection; one that never sends a message is closed", async () => {
+test("[SI57] over TCP a call uses one connection; one that never sends a message is closed", async () => {
   const system = createManualSystem();
   const [alice, bob] = [await phone(), await phone({ system, transport: "tcp" })];
   const placed = alice.call(bob.peer);
@@ -292,7 +292,7 @@ test("[SI57] over TCP a call takes one connection; one that never sends a messag
   pinger.destroy();
 });
 
-test("[SI58] over TLS the peer's certificate is verified unless that is switched off", async (t) => {
+test("[SI58] over TLS the peer's certificate is verified unless that is disabled", async (t) => {
   let certificate: Certificate;
   try {
     certificate = await selfSignedCertificate();
@@ -318,7 +318,7 @@ test("[SI58] over TLS the peer's certificate is verified unless that is switched
   assert.equal((await wrong.received.event("failed")).status, 408);
 });
 
-test("[SI59] a dialog's next request goes to its route, unless the address cannot be real", async () => {
+test("[SI59] a dialog's next request goes to its route, unless that address is impossible", async () => {
   const peer: Peer = { host: "198.51.100.1", port: 5080, transport: "udp" };
   const to = (uri: string, from = peer) => {
     const { host, port, transport } = nextHop(uri, from, () => true);

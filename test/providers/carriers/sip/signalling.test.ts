@@ -36,7 +36,7 @@ test("[SI32] a call rings, is answered and confirmed, and ends when the caller h
   assert.equal(alice.agent.counts().sessions + bob.agent.counts().sessions, 0);
 });
 
-test("[SI138] an offer that is not acceptable (488, 606) is followed by the other one, once, where there is another", async () => {
+test("[SI138] an offer that is not acceptable (488, 606) is followed once by the alternative, if there is one", async () => {
   const [alice, far] = [await phone(), await wire()];
   const invites = async (number: number) => request(await far.heard.event("INVITE", number));
   const refuse = (invite: SipRequest, status: number) =>
@@ -56,7 +56,7 @@ test("[SI138] an offer that is not acceptable (488, 606) is followed by the othe
   assert.equal((await alone.received.event("failed")).status, 488);
 });
 
-test("[SI33] the callee can hang up; a goodbye before the ACK waits for it", async () => {
+test("[SI33] the callee can hang up; a BYE before the ACK waits for it", async () => {
   const [alice, bob] = [await phone(), await phone()];
   const placed = alice.call(bob.peer);
   const theirs = (await bob.invite()).accept(SDP("answer"));
@@ -82,7 +82,7 @@ test("[SI33] the callee can hang up; a goodbye before the ACK waits for it", asy
   assert.deepEqual(received.kinds(), ["ended"]);
 });
 
-test("[SI34] a refusal tells its status, its words and the cause of the network", async () => {
+test("[SI34] a refusal reports its status, its reason phrase and the network's cause", async () => {
   const [alice, bob] = [await phone(), await phone()];
   const { received } = alice.call(bob.peer);
   (await bob.invite()).refuse(486, "Busy", [["Reason", "SIP;cause=486, Q.850;cause=17;text=\"x\""]]);
@@ -110,7 +110,7 @@ test("[SI35] a call cancelled while it rings fails with 487 and is withdrawn", a
   assert.equal(bob.agent.counts().sessions, 0);
 });
 
-test("[SI137] a call that rings is there: UPDATE is answered, a BYE withdraws it, what else comes has to wait", async () => {
+test("[SI137] a ringing call is a dialog: UPDATE is answered, BYE withdraws it, other requests wait", async () => {
   const [alice, bob, far] = [await phone(), await phone(), await wire()];
   const within = (of: SipMessage, method: string, cseq: number, from: string, to: string) =>
     requestText(method, far, {
@@ -152,7 +152,7 @@ test("[SI137] a call that rings is there: UPDATE is answered, a BYE withdraws it
   await far.heard.event("200", 3);
 });
 
-test("[SI36] CANCEL waits for a provisional answer; a 200 crossing it is hung up on", async () => {
+test("[SI36] CANCEL waits for a provisional response; a 200 that crosses it is hung up", async () => {
   const [alice, far] = [await phone(), await wire()];
   const { call, received } = alice.call(far.peer);
   const invite = request(await far.heard.event("INVITE"));
@@ -173,7 +173,7 @@ test("[SI36] CANCEL waits for a provisional answer; a 200 crossing it is hung up
   assert.deepEqual(received.kinds(), ["failed"]);
 });
 
-test("[SI37] hold: a new offer gets its answer, or the refusal", async () => {
+test("[SI37] hold: a re-INVITE gets its answer or refusal", async () => {
   const [bob, from] = [await phone(), await wire()];
   const { dialog, received, say } = await wireCall(from, bob);
   say("ACK", 1);
@@ -187,7 +187,7 @@ test("[SI37] hold: a new offer gets its answer, or the refusal", async () => {
   assert.ok(!received.kinds().includes("ended"));
 });
 
-test("[SI38] keys in INFO and UPDATE with an offer are taken, an INFO of another kind is not", async () => {
+test("[SI38] keys in INFO and an UPDATE with an offer are accepted, an INFO of another type is not", async () => {
   const [bob, from] = [await phone(), await wire()];
   const { received, say, answer } = await wireCall(from, bob);
   say("ACK", 1);
@@ -205,7 +205,7 @@ test("[SI38] keys in INFO and UPDATE with an offer are taken, an INFO of another
   assert.match(answer.headers.all("Allow").join(), /UPDATE/);
 });
 
-test("[SI39] a transfer asks with REFER and tells what NOTIFY says of it", async () => {
+test("[SI39] a transfer sends REFER and reports what NOTIFY says", async () => {
   const [bob, from] = [await phone(), await wire()];
   const { dialog, received, say } = await wireCall(from, bob);
   say("ACK", 1);
@@ -231,7 +231,7 @@ test("[SI39] a transfer asks with REFER and tells what NOTIFY says of it", async
   assert.deepEqual(statuses(), [100, 180, 200, 603]);
 });
 
-test("[SI40] an answer is repeated until its ACK; without one the call is hung up after 32 s", async () => {
+test("[SI40] an answer is retransmitted until its ACK; without one the call is hung up after 32 s", async () => {
   const system = createManualSystem();
   const [bob, from] = [await phone({ system }), await wire()];
   const { received } = await wireCall(from, bob);
@@ -245,7 +245,7 @@ test("[SI40] an answer is repeated until its ACK; without one the call is hung u
   assert.deepEqual(received.kinds(), ["ended"]);
 });
 
-test("[SI41] an INVITE sent again is offered once; each repeated 200 is acknowledged again", async () => {
+test("[SI41] a retransmitted INVITE is offered once; each retransmitted 200 is acknowledged again", async () => {
   const [bob, from, alice] = [await phone(), await wire(), await phone()];
   const { text, received, say } = await wireCall(from, bob);
   from.say(bob.peer, text);
@@ -272,7 +272,7 @@ test("[SI41] an INVITE sent again is offered once; each repeated 200 is acknowle
   assert.deepEqual(placed.received.kinds(), ["answered"]);
 });
 
-test("[SI42] requests within a call take the way its proxies asked for, and only that", async () => {
+test("[SI42] in-dialog requests follow the route set of the proxies, and no other", async () => {
   const [alice, far] = [await phone(), await wire()];
   const proxy = await wire("127.0.0.3");
   const placed = alice.call(far.peer);
@@ -332,7 +332,7 @@ test("[SI44] an INVITE without an offer gets ours, and the ACK brings the answer
   assert.equal((await received.event("confirmed", 1)).sdp, SDP("second answer"));
 });
 
-test("[SI45] it rings as long as it may (480), and a peer that says nothing is 408", async () => {
+test("[SI45] a call that rings too long ends with 480, and an unresponsive peer counts as 408", async () => {
   const system = createManualSystem();
   const [alice, far] = [await phone({ system }), await wire()];
   const rung = alice.call(far.peer, { ringingMs: 45_000 });

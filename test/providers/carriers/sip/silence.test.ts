@@ -12,7 +12,7 @@ const agreed: Agreed = {
   remote: { host: HOST, port: 9, rtcpPort: null }, isHeld: false, srtp: null,
 };
 
-test("[SI113] five seconds of nothing are reported, and that something comes again; the time-out says how long it was", async (t) => {
+test("[SI113] five seconds without packets are reported, and their return; the timeout says how long it was", async (t) => {
   const system = createManualSystem();
   const sounds: boolean[] = [];
   const silences: number[] = [];

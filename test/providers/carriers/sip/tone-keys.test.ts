@@ -91,7 +91,7 @@ function heardIn(pcm: Int16Array, rate = 8000): string {
   return heard;
 }
 
-test("[SI127] every key is recognised once: 40 ms long and apart, 1.5 % off, from 0 to -29 dBm0, twisted, in noise, broken for 10 ms", async () => {
+test("[SI127] every key is detected once: 40 ms on and off, 1.5 % off, 0 to -29 dBm0, twist, noise, a 10 ms break", async () => {
   const pressed = `${KEYS}1155`;
   const manners: Partial<Manner>[] = [
     {}, { off: 0.015 }, { off: -0.015 }, { low: 0, high: 0 }, { low: -29, high: -29 },
@@ -118,7 +118,7 @@ test("[SI127] every key is recognised once: 40 ms long and apart, 1.5 % off, fro
   }), { numRuns: IS_PROOF ? 1000 : 40 });
 });
 
-test("[SI127] what is too short, too far off, one tone or three is no key, nor are the tones of exchanges and faxes", async () => {
+test("[SI127] tones too short, too far off, single or triple are not keys, nor are those of exchanges and faxes", async () => {
   const none: Partial<Manner>[] = [
     { onMs: 23 }, { off: 0.035 }, { off: -0.035 }, { low: -45, high: -45 }, { low: -10, high: -22 },
     { low: -18, high: -10 },
@@ -139,7 +139,7 @@ test("[SI127] what is too short, too far off, one tone or three is no key, nor a
   }
 });
 
-test("[SI128] no key is made out of what the embedded voices say, nor out of hums, laughter, music and noise", async (t) => {
+test("[SI128] no key is detected in the embedded voices, hums, laughter, music and noise", async (t) => {
   const voices = createEmbeddedVoices(createLogger("silent"));
   t.after(() => voices.close());
   const said = (engine: "flite" | "espeakNg", voice: string | null, language: string, text: string) =>
@@ -176,7 +176,7 @@ test("[SI128] no key is made out of what the embedded voices say, nor out of hum
   assert.ok(seconds > 180, `${seconds}`);
 });
 
-test("[SI129] tones are keys where no events are agreed, once; not where they are, nor while INFO tells them, nor as an echo", async (t) => {
+test("[SI129] tones count as keys only if no events are agreed, once each; not while INFO brings keys, nor as an echo", async (t) => {
   const press = async (
     telephoneEvent: number | null, keys: string,
     before: (call: Awaited<ReturnType<typeof openSession>>) => void = () => undefined,

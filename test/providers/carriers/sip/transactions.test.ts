@@ -42,7 +42,7 @@ const times = (sent: { atMs: number }[]) => sent.map(({ atMs }) => atMs);
 const words = (sent: { message: SipMessage }[]) => sent.map(({ message }) =>
   message.kind === "request" ? message.method : String(message.status));
 
-test("[SI20] an INVITE nobody answers is sent seven times in doubling pauses, then given up", () => {
+test("[SI20] an unanswered INVITE is sent seven times at doubling intervals, then given up", () => {
   const { system, sent, transactions, told, handlers } = createBench();
   transactions.clients.start(makeRequest("INVITE", "z9hG4bK1"), FAR, handlers);
   system.advance(31_999);
@@ -54,7 +54,7 @@ test("[SI20] an INVITE nobody answers is sent seven times in doubling pauses, th
   assert.equal(system.pending(), 0);
 });
 
-test("[SI21] a provisional answer ends the repeating of an INVITE and its time limit", () => {
+test("[SI21] a provisional response stops an INVITE's retransmissions and its timeout", () => {
   const { system, sent, transactions, told, handlers } = createBench();
   const request = makeRequest("INVITE", "z9hG4bK1");
   transactions.clients.start(request, FAR, handlers);
@@ -65,7 +65,7 @@ test("[SI21] a provisional answer ends the repeating of an INVITE and its time l
   assert.deepEqual(told, ["180"]);
 });
 
-test("[SI22] a refused INVITE is acknowledged each time the refusal comes, and told once", () => {
+test("[SI22] a refused INVITE is acknowledged at each copy of the refusal, and reported once", () => {
   const { system, sent, transactions, told, handlers } = createBench();
   const request = makeRequest("INVITE", "z9hG4bK1");
   transactions.clients.start(request, FAR, handlers);
@@ -87,7 +87,7 @@ test("[SI22] a refused INVITE is acknowledged each time the refusal comes, and t
   assert.equal(system.pending(), 0);
 });
 
-test("[SI23] every 200 to an INVITE is told, acknowledging it is not the transaction's", () => {
+test("[SI23] every 200 to an INVITE is passed up, and the transaction does not acknowledge it", () => {
   const { system, sent, transactions, told, handlers } = createBench();
   const request = makeRequest("INVITE", "z9hG4bK1");
   transactions.clients.start(request, FAR, handlers);
@@ -101,7 +101,7 @@ test("[SI23] every 200 to an INVITE is told, acknowledging it is not the transac
   assert.deepEqual(words(sent), ["INVITE"]);
 });
 
-test("[SI24] other requests repeat up to every 4 s, also while provisionally answered", () => {
+test("[SI24] other requests are retransmitted up to every 4 s, even after a provisional response", () => {
   const { system, sent, transactions, told, handlers } = createBench();
   const request = makeRequest("BYE", "z9hG4bK1");
   transactions.clients.start(request, FAR, handlers);
@@ -114,7 +114,7 @@ test("[SI24] other requests repeat up to every 4 s, also while provisionally ans
   assert.deepEqual(told, ["100", "timeout"]);
 });
 
-test("[SI25] over a connection nothing is repeated, and its end is the request's", () => {
+test("[SI25] over a connection nothing is retransmitted, and a closed connection fails the request", () => {
   const { system, sent, transactions, told, handlers } = createBench();
   transactions.clients.start(makeRequest("INVITE", "z9hG4bK1", "TCP"), STREAM, handlers);
   system.advance(20_000);
@@ -135,7 +135,7 @@ test("[SI26] a response counts only with the branch and the method of its reques
   assert.deepEqual(told, []);
 });
 
-test("[SI27] a request that comes again is answered as before, not taken for a new one", () => {
+test("[SI27] a retransmitted request gets the same answer and is not taken for a new one", () => {
   const { system, sent, requests, transactions } = createBench();
   const request = makeRequest("BYE", "z9hG4bK1");
   transactions.receive(request, FAR);
@@ -153,7 +153,7 @@ test("[SI27] a request that comes again is answered as before, not taken for a n
   assert.equal(requests.length, 2);
 });
 
-test("[SI28] the refusal of an INVITE is repeated until its ACK, at most 32 s", () => {
+test("[SI28] the refusal of an INVITE is retransmitted until its ACK, for at most 32 s", () => {
   for (const isAcknowledged of [true, false]) {
     const { system, sent, requests, transactions } = createBench();
     const request = makeRequest("INVITE", "z9hG4bK1");
@@ -177,7 +177,7 @@ test("[SI28] the refusal of an INVITE is repeated until its ACK, at most 32 s", 
   }
 });
 
-test("[SI29] after a 200 the INVITE is swallowed and its ACK handed on", () => {
+test("[SI29] after a 200 further copies of the INVITE are dropped and its ACK is passed up", () => {
   const { system, sent, requests, transactions } = createBench();
   const request = makeRequest("INVITE", "z9hG4bK1");
   transactions.receive(request, FAR);
@@ -194,7 +194,7 @@ test("[SI29] after a 200 the INVITE is swallowed and its ACK handed on", () => {
   assert.equal(transactions.servers.size(), 0);
 });
 
-test("[SI30] answers go to where the request came from, or to the port its Via names", () => {
+test("[SI30] responses go to the request's source, or to the port its Via names", () => {
   const { sent, transactions } = createBench();
   const from: Peer = { ...FAR, port: 40_000 };
   for (const [via, port] of [
@@ -249,7 +249,7 @@ function createLossyCall(fates: ("pass" | "lose" | "double" | "late")[], status:
   return { system, begin, answers, outcome, caller, callee };
 }
 
-test("[SI31] whatever a wire loses, doubles or delays: one request, one outcome, no remains", () => {
+test("[SI31] with any loss, duplication or delay: one request, one outcome, nothing left over", () => {
   const fate = fc.constantFrom("pass", "lose", "double", "late");
   fc.assert(fc.property(
     fc.array(fate as fc.Arbitrary<"pass" | "lose" | "double" | "late">, { maxLength: 9 }),
