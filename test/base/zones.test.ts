@@ -35,7 +35,7 @@ test("[OV8] a day starts at its first instant in its zone, even if the clock cha
   }
 });
 
-test("[OV9] calendar days are accepted, and texts that are none are refused", () => {
+test("[OV9] calendar days are counted across months and leap years, and invalid days are refused", () => {
   assert.deepEqual(["2024-02-28", "2025-12-31"].map((day) => dayAfter(day)), ["2024-02-29", "2026-01-01"]);
   assert.equal(daysBetween("2026-03-01", "2026-04-01"), 31);
   assert.deepEqual(["2026-03-01", "2026-03-02"].map(mondayOf), ["2026-02-23", "2026-03-02"]);

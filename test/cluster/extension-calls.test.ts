@@ -23,7 +23,7 @@ async function beBusy({ heard, say }: Wire, kind: "REGISTER" | "INVITE"): Promis
   }
 }
 
-test("[SC212] over NATS either of two nodes is asked for a call from an extension's number, and the one that is registered dials", {
+test("[SC212] over NATS either of two nodes accepts a call from an extension's number, and the registered one dials", {
   skip: withoutPostgres || withoutNats,
 }, async (t) => {
   const system = await createWire();

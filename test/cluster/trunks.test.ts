@@ -69,7 +69,7 @@ function keepRegistering(): Asked[] {
   return asked;
 }
 
-test("[SC210] each trunk is registered by one node, for two minutes at a time; what a killed node had the other takes over", { skip }, async () => {
+test("[SC210] each trunk is registered by one node under a two-minute lease; after a kill another node takes over", { skip }, async () => {
   const asked = keepRegistering();
   for (let count = 0; count < TRUNK_COUNT; count += 1) {
     await nodes.ask("POST", TRUNKS, {
@@ -126,7 +126,7 @@ function createTrunkWorld(trunks: StoredSipTrunk[]) {
   return { system, told, busy, nodeOf, owners: () => trunks.map(({ ownerId }) => ownerId) };
 }
 
-test("[SC211] a free trunk goes to a node below its share at once, to any node after a while; one that leaves gives back what it had", async () => {
+test("[SC211] a free trunk goes to a node below its share at once, to any node later; a node that leaves releases its trunks", async () => {
   const trunks = Array.from({ length: 4 }, (_, index) => (
     { id: index + 1, inboundAuth: index === 3 ? "ip" : "auth", ownerId: null } as StoredSipTrunk));
   const { system, told, nodeOf, owners } = createTrunkWorld(trunks);
@@ -159,7 +159,7 @@ test("[SC211] a free trunk goes to a node below its share at once, to any node a
   assert.deepEqual(times, [300, 300, 300, 300]);
 });
 
-test("[SC213] a node that comes back asks for its share: it is unregistered elsewhere first, and a trunk with a call on it stays", async () => {
+test("[SC213] a returning node asks for its share: another node unregisters first, and a trunk with a live call stays", async () => {
   const trunks = Array.from({ length: 5 }, (_, index) => (
     { id: index + 1, inboundAuth: "auth", ownerId: 1 as number | null } as StoredSipTrunk));
   const { system, told, busy, nodeOf, owners } = createTrunkWorld(trunks);
@@ -193,7 +193,7 @@ test("[SC213] a node that comes back asks for its share: it is unregistered else
   assert.deepEqual([owners(), told], [[1, 1, 1, 1, 1], []]);
 });
 
-test("[SC212] a call from an extension's number is placed by the node that is registered for it, whichever is asked, or refused in its words", async () => {
+test("[SC212] a call from an extension's number is placed by the node that holds its registration, or refused with its reason", async () => {
   const system = createManualSystem();
   const wires = createMemoryWires(system);
   const assistant = { id: 7, accountId: 3, status: "active" } as Assistant;

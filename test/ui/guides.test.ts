@@ -83,7 +83,7 @@ const SAYS: Partial<Record<Guide, RegExp>> = {
   tool: /shipped/,
 };
 
-test("[GD1] every example of a guide runs as it stands, in each of its languages", async () => {
+test("[GD1] every example of a guide runs as printed, in each of its languages", async () => {
   model.script(() => ({ tokens: ["From ", "nine ", "to five."] }));
   const hasPhp = await isHere("php");
   for (const guide of ALL) {
@@ -100,7 +100,7 @@ test("[GD1] every example of a guide runs as it stands, in each of its languages
   }
 });
 
-test("[GD6] where a reply fails, the examples of streams end with what the server says", async () => {
+test("[GD6] if a reply fails, the streaming examples end with the server's message", async () => {
   model.script(() => ({ fault: "error_event" }));
   const failing = examplesOf("stream").filter(({ lang }) => lang === "js" || lang === "py");
   assert.equal(failing.length, 3);
@@ -113,7 +113,7 @@ test("[GD6] where a reply fails, the examples of streams end with what the serve
   }
 });
 
-test("[GD9] where a document cannot be read, the shell's example of knowledge ends with the reason", async () => {
+test("[GD9] if a document cannot be read, the shell's knowledge example ends with the reason", async () => {
   const example = examplesOf("knowledge").find(({ lang }) => lang === "sh") ?? assert.fail();
   // No port of a web server.
   const text = example.text.replace(
@@ -124,7 +124,7 @@ test("[GD9] where a document cannot be read, the shell's example of knowledge en
   assert.match(stdout, /"failure_reason":"The page may not be called/);
 });
 
-test("[GD7] [GD8] the example that loses no word goes on where its connection broke, behind a proxy that says 502 first", async () => {
+test("[GD7] [GD8] the example that loses no word resumes where its connection broke, behind a proxy that sends 502 first", async () => {
   const hold = Promise.withResolvers<void>();
   model.script(() => ({ tokens: ["From ", "nine ", "to ", "five."], hold: hold.promise, holdAfter: 2 }));
   const proxy = await startCuttingProxy(server.port);
@@ -177,7 +177,7 @@ async function startReceiver(example: Tokens.Code, secret: string, port: number)
   };
 }
 
-test("[GD2] the signature checks take what the server signed, and refuse forged, changed and old messages", async () => {
+test("[GD2] the signature checks accept what the server signed, and refuse forged, changed and old messages", async () => {
   for (const example of examplesOf("webhooks").filter(({ text }) => text.includes("WEBHOOK_SECRET"))) {
     if (example.lang === "php" && !await isHere("php")) continue;
     const port = await freePorts();
@@ -210,7 +210,7 @@ test("[GD2] the signature checks take what the server signed, and refuse forged,
   }
 });
 
-test("[GD3] what cannot be run here is whole at least, and the body that is shown is that of a real webhook", async () => {
+test("[GD3] examples that cannot run here are at least complete, and the body shown is a real webhook's", async () => {
   for (const { text } of ALL.flatMap(examplesOf).filter(({ lang }) => lang === "php")) {
     const code = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""').replaceAll(/\/\/.*$/gm, "");
     assert.ok(text.startsWith("<?php\n"));
@@ -236,7 +236,7 @@ test("[GD3] what cannot be run here is whole at least, and the body that is show
   assert.deepEqual(shapeOf(JSON.parse(text)), shapeOf(hooks.received.find(isReal)?.body));
 });
 
-test("[GD4] the pages load nothing from elsewhere, and no key is in what the server sends", async () => {
+test("[GD4] the pages load nothing from elsewhere, and the server never sends a key in them", async () => {
   for (const path of ["/docs", ...Object.keys(GUIDES).map((name) => `/docs/${name}`)]) {
     const response = await fetch(server.url + path, {
       headers: { Authorization: `Bearer ${server.key}` },
@@ -253,7 +253,7 @@ test("[GD4] the pages load nothing from elsewhere, and no key is in what the ser
   assert.equal((await fetch(`${server.url}/docs/none`)).status, 404);
 });
 
-test("[GD5] [UI150] whoever is signed in with a key has it in the examples, others a hint; every width, both themes, and in forced colours the chosen language", { skip }, async () => {
+test("[GD5] [UI150] signed in with a key, the examples contain it, otherwise a hint; every width, both themes, and in forced colours the chosen language", { skip }, async () => {
   assert.ok(browser);
   const member = await memberOf(server, "owner", server.key);
   await withDashboard(async ({ page, look }) => {

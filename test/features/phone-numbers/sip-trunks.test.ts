@@ -33,7 +33,7 @@ async function toldDuring(work: () => Promise<unknown>): Promise<number[]> {
 /** Where other nodes may serve them, a look may have seen a change before it was told. */
 const onceEach = (told: number[]): number[] => told.filter((id, at) => id !== told[at - 1]);
 
-test("[SC197] the codecs of a trunk: stored in their order, each once, known ones alone; without them G.711", async () => {
+test("[SC197] a trunk's codecs are stored in order, known ones only, once each; without any it is G.711", async () => {
   const { key } = await server.newAccount();
   const make = (codecs: unknown) => server.call("POST", TRUNKS, {
     key, body: trunkBody({ phone_number: "+493090182006", sip_codecs: codecs }),

@@ -137,7 +137,7 @@ async function recordingOf(call: Record<string, unknown>) {
   return channels.map((one) => one.filter((_, at) => at % 2 === 0)) as [Int16Array, Int16Array];
 }
 
-test("[AX1] a call to a telephone: rung, greeted, heard, on record; the telephone hangs up", LIMITED, async (t) => {
+test("[AX1] a call to a telephone rings, is greeted, heard and recorded; the telephone hangs up", LIMITED, async (t) => {
   const { callId, number } = await calling(DIALLED.talks, { record: true });
   const call = await world.when(callId, "ended_by_customer");
   assert.deepEqual(world.statuses(callId), ["ringing", "in-progress", "ended", "ended_by_customer"]);
@@ -150,7 +150,7 @@ test("[AX1] a call to a telephone: rung, greeted, heard, on record; the telephon
   await nothingLeft();
 });
 
-test("[AX2] the assistant's side hangs up, and the telephone is told", LIMITED, async () => {
+test("[AX2] the assistant's side hangs up, and the telephone is notified", LIMITED, async () => {
   const before = eventsOf({ UserEvent: "Over" });
   const { callId, number } = await calling(DIALLED.listens);
   await said(callId);
@@ -169,7 +169,7 @@ const REFUSALS: [string, string, string, string, string[]][] = [
   ["congestion", DIALLED.congestion, "failed", "carrier_failed", []],
 ];
 for (const [what, number, becomes, reason, before] of REFUSALS) {
-  test(`[AX3] a call that is not answered: ${what}`, LIMITED, async () => {
+  test(`[AX3] an unanswered call: ${what}`, LIMITED, async () => {
     const { callId } = await calling(number);
     const call = await world.when(callId, becomes);
     assert.deepEqual([call.end_reason, call.duration, call.total_cost], [reason, 0, 0]);
@@ -178,7 +178,7 @@ for (const [what, number, becomes, reason, before] of REFUSALS) {
   });
 }
 
-test("[AX4] a call that rings is given up when its time is over, or when it is ended here", LIMITED, async () => {
+test("[AX4] a ringing call is given up when its time is over, or when it is ended here", LIMITED, async () => {
   const slow = await calling(DIALLED.rings, { ringing_time: 5 });
   const given = await calling(DIALLED.rings);
   await world.when(given.callId, "ringing");
@@ -189,7 +189,7 @@ test("[AX4] a call that rings is given up when its time is over, or when it is e
   await nothingLeft();
 });
 
-test("[AX5] a call that comes in: answered by us alone, greeted, heard; the caller hangs up", LIMITED, async (t) => {
+test("[AX5] an incoming call is answered by this server only, greeted and heard; the caller hangs up", LIMITED, async (t) => {
   const before = eventsOf({ UserEvent: "Over" });
   const { number } = await world.desk({ record: true });
   await ring(number, "talk");
@@ -205,7 +205,7 @@ test("[AX5] a call that comes in: answered by us alone, greeted, heard; the call
   await nothingLeft();
 });
 
-test("[AX6] a call that comes in is refused unanswered, with its reason", LIMITED, async () => {
+test("[AX6] an incoming call that cannot be taken is refused unanswered, with its reason", LIMITED, async () => {
   const refused = async (number: string): Promise<string | undefined> => {
     const before = world.asterisk.count("Hangup");
     await assert.rejects(ring(number), /not answered/);
@@ -222,7 +222,7 @@ test("[AX6] a call that comes in is refused unanswered, with its reason", LIMITE
   await nothingLeft();
 });
 
-test("[AX7] keys are heard, and pressed so that the telephone has them", LIMITED, async () => {
+test("[AX7] keys are received, and sent so that the telephone gets them", LIMITED, async () => {
   model.script(({ messages }) => {
     const keys = /\[Keypad input: (\S+)\]/.exec(String(messages.at(-1)?.content))?.[1];
     return { tokens: [keys === undefined ? "What?" : `Keys ${keys}`] };
@@ -253,7 +253,7 @@ const HANDING = {
 const channels = async (): Promise<string[]> =>
   (await world.asterisk.command("core show channels concise")).split("\n").filter((one) => one !== "");
 
-test("[AX8] a call is handed on, whoever called, and goes on whatever becomes of us", LIMITED, async () => {
+test("[AX8] a call is transferred, whoever placed it, and survives the end of this server", LIMITED, async () => {
   doing(calls("transfer_call"), ["One ", "moment."]);
   const out = await calling(DIALLED.listens, HANDING);
   assert.equal((await event({ UserEvent: "Transferred" })).Caller, out.number);
@@ -276,7 +276,7 @@ test("[AX8] a call is handed on, whoever called, and goes on whatever becomes of
   model.script(null);
 });
 
-test("[AX9] whoever speaks over a reply has what is on its way dropped, and is answered", LIMITED, async () => {
+test("[AX9] speech over a reply drops the audio on its way, and is answered", LIMITED, async () => {
   const long = "one two three four five six seven eight nine ten eleven twelve".split(/(?<= )/);
   model.script(({ messages }) =>
     ({ tokens: JSON.stringify(messages).includes("Keypad input: 2") ? ["Yes?"] : long }));
@@ -293,7 +293,7 @@ test("[AX9] whoever speaks over a reply has what is on its way dropped, and is a
   model.script(null);
 });
 
-test("[AX10] a telephone that hangs up as it answers: no sound is left waiting for it", LIMITED, async () => {
+test("[AX10] a telephone that hangs up while answering leaves no audio waiting for it", LIMITED, async () => {
   for (let round = 0; round < 5; round += 1) {
     const { callId } = await calling(DIALLED.quick);
     await Promise.race(["failed", "ended_by_customer"].map((status) => world.when(callId, status)));
@@ -301,7 +301,7 @@ test("[AX10] a telephone that hangs up as it answers: no sound is left waiting f
   await nothingLeft();
 });
 
-test("[AX11] this server dies in calls: those that come after it hang them up, ringing or not", LIMITED, async () => {
+test("[AX11] after a crash of this server its successor hangs up the calls, ringing or not", LIMITED, async () => {
   const { id, number } = await world.desk();
   const { key, dataDir } = world.server;
   await world.server.close();
@@ -326,7 +326,7 @@ test("[AX11] this server dies in calls: those that come after it hang them up, r
   await nothingLeft();
 });
 
-test("[AX13] a server that stops takes leave of everybody first", LIMITED, async () => {
+test("[AX13] a server that stops hangs up all calls first", LIMITED, async () => {
   const { callId } = await calling(DIALLED.listens);
   await said(callId);
   const ringing = await calling(DIALLED.rings);
@@ -339,7 +339,7 @@ test("[AX13] a server that stops takes leave of everybody first", LIMITED, async
   await world.startServer();
 });
 
-test("[AX12] Asterisk dies in a call: the call is over, and the next one goes as before", LIMITED, async () => {
+test("[AX12] if Asterisk crashes the call ends, and the next one works", LIMITED, async () => {
   const ringing = await calling(DIALLED.rings);
   await world.when(ringing.callId, "ringing");
   const talking = await calling(DIALLED.listens);

@@ -49,7 +49,7 @@ async function talking(settings: Record<string, unknown> = {}) {
   return { ...desk, ...placed, phone };
 }
 
-test("[TW60] a call to a telephone: dialled, heard, answered, recorded, paid for", async () => {
+test("[TW60] a call to a telephone is dialled, heard, answered, recorded and paid for", async () => {
   model.script(() => ({ tokens: ANSWER }));
   const { callId, form, number, phone, sid } = await talking({ record: true });
   assert.deepEqual([form.get("To"), form.get("From"), form.get("Timeout")], [CUSTOMER, number, "30"]);
@@ -82,7 +82,7 @@ test("[TW60] a call to a telephone: dialled, heard, answered, recorded, paid for
   assert.equal(front.count("update", sid), 0);
 });
 
-test("[TW61] it is answered when its sound starts, whatever was reported before", async () => {
+test("[TW61] a call counts as answered when its audio starts, whatever was reported before", async () => {
   const { id } = await world.desk();
   const { callId, sid, document } = await world.dial(id);
   await world.when(callId, "ringing");
@@ -98,7 +98,7 @@ test("[TW61] it is answered when its sound starts, whatever was reported before"
   await world.when(callId, "ended_by_customer");
 });
 
-test("[TW62] the assistant hangs up when its last words were heard", async () => {
+test("[TW62] the assistant hangs up once its last words were heard", async () => {
   doing("hang_up", {}, ["See ", "you."]);
   const { callId, phone, sid } = await talking({
     tools: [...BY_KEYS.tools, { type: "end_call", description: "" }],
@@ -115,7 +115,7 @@ test("[TW62] the assistant hangs up when its last words were heard", async () =>
   assert.equal(front.count("update", sid), 1);
 });
 
-test("[TW63] a call nobody answers ends as the carrier says, and costs nothing", async () => {
+test("[TW63] an unanswered call ends as the carrier says, and costs nothing", async () => {
   const { id } = await world.desk();
   const balance = async () => (await server.call("GET", "/user/me")).body.total_balance as number;
   const before = await balance();
@@ -141,7 +141,7 @@ test("[TW63] a call nobody answers ends as the carrier says, and costs nothing",
   assert.equal(await balance(), before);
 });
 
-test("[TW64] what answered is the carrier's to say where the assistant minds voicemail", async () => {
+test("[TW64] if the assistant handles voicemail, the carrier detects what answered", async () => {
   const machine = await talking({ end_call_on_voicemail: true });
   assert.equal(machine.form.get("MachineDetection"), "Enable");
   assert.equal(machine.form.get("AsyncAmdStatusCallback"), machine.statusUrl);
@@ -159,7 +159,7 @@ test("[TW64] what answered is the carrier's to say where the assistant minds voi
   assert.equal((await world.when(early.callId, "ended_by_customer")).answered_by, "human");
 });
 
-test("[TW65] a call is handed on, and is not ours to hang up any more", async () => {
+test("[TW65] a transferred call is no longer hung up by the server", async () => {
   doing("transfer_call", {}, ["One ", "moment."]);
   const { callId, number, phone, sid, statusUrl } = await talking({
     tools: [...BY_KEYS.tools, {
@@ -191,7 +191,7 @@ function share(frame: Int16Array, hertz: number): number {
   return all === 0 ? 0 : (2 * (cos * cos + sin * sin)) / (frame.length * all);
 }
 
-test("[TW66] keys are pressed as tones", async () => {
+test("[TW66] keys are sent as tones", async () => {
   doing("send_dtmf", { digits: "5" }, ["Pressed."]);
   const { callId, phone } = await talking({
     tools: [...BY_KEYS.tools, { type: "dtmf_input", description: "" }],
@@ -204,7 +204,7 @@ test("[TW66] keys are pressed as tones", async () => {
   await world.when(callId, "ended_by_customer");
 });
 
-test("[TW67] a call whose order had no answer is placed once, and known by its first report", async () => {
+test("[TW67] a call whose order got no response is placed once, and recognised by its first report", async () => {
   doing("hang_up", {}, ["Bye."]);
   front.behave(({ kind }) => (kind === "dial" ? "lose" : "pass"));
   const before = front.count("dial");
@@ -219,7 +219,7 @@ test("[TW67] a call whose order had no answer is placed once, and known by its f
   assert.equal(front.count("dial"), before + 1);
 });
 
-test("[TW68] ended before anybody knew its id, a call is hung up by its first report", async () => {
+test("[TW68] a call ended before its id was known is hung up at its first report", async () => {
   const { id } = await world.desk();
   front.behave(() => ({ status: 502, body: {} }));
   const before = front.count("dial");
@@ -238,7 +238,7 @@ test("[TW68] ended before anybody knew its id, a call is hung up by its first re
   assert.equal(front.count("update", sid), 1);
 });
 
-test("[TW69] a call Twilio refuses has failed, and was asked for once", async () => {
+test("[TW69] a call that Twilio refuses has failed, and was requested once", async () => {
   const { id } = await world.desk();
   front.behave(() => ({ status: 400, body: { code: 21211, message: "Invalid 'To'" } }));
   const before = front.count("dial");
@@ -247,7 +247,7 @@ test("[TW69] a call Twilio refuses has failed, and was asked for once", async ()
   assert.deepEqual([call.end_reason, call.total_cost, front.count("dial")], ["carrier_failed", 0, before + 1]);
 });
 
-test("[TW70] [CR349] a call from a telephone: on record before it is answered, greeted with what is known", async () => {
+test("[TW70] [CR349] a call from a telephone is recorded before it is answered, and greeted with what is known", async () => {
   model.script(() => ({ tokens: ANSWER }));
   const inRecord = Promise.withResolvers<string[]>();
   receiver.answer((message, response) => {
@@ -277,7 +277,7 @@ test("[TW70] [CR349] a call from a telephone: on record before it is answered, g
   assert.deepEqual(world.statuses(id), ["in-progress", "ended", "ended_by_customer"]);
 });
 
-test("[TW71] whoever speaks over a reply has what is on its way dropped", async () => {
+test("[TW71] speech over a reply drops the audio on its way", async () => {
   const long = "one two three four five six seven eight nine ten eleven twelve".split(/(?<= )/);
   model.script(() => ({ tokens: long }));
   const { callId, phone } = await talking({ interrupt_sensitivity: 1 });

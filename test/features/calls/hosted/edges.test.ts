@@ -34,7 +34,7 @@ async function talking(settings: Record<string, unknown> = {}) {
   return { ...desk, ...placed, phone };
 }
 
-test("[TW72] a call that comes in is refused with its reason, and without a record", async () => {
+test("[TW72] an incoming call that cannot be taken is refused with its reason, and without a record", async () => {
   const before = await callCount();
   const offer = { CallSid: "CA1", CallStatus: "ringing", Direction: "inbound", From: CUSTOMER };
   const answerTo = async (To: string) => (await world.post(voiceUrl, { ...offer, To })).text;
@@ -57,7 +57,7 @@ test("[TW72] a call that comes in is refused with its reason, and without a reco
   assert.match(await answerTo(busy.number), /<Reject reason="busy"\/>/);
 });
 
-test("[TW73] without Twilio's signature nothing happens, whatever is asked for", async () => {
+test("[TW73] without Twilio's signature no request has any effect", async () => {
   const { id, number } = await world.desk();
   const placed = await world.dial(id);
   await world.when(placed.callId, "ringing");
@@ -86,7 +86,7 @@ test("[TW73] without Twilio's signature nothing happens, whatever is asked for",
   await world.when(placed.callId, "ended_by_customer");
 });
 
-test("[TW74] asked again about a call that came in, the answer is the same and so is the record", async () => {
+test("[TW74] a repeated webhook of an incoming call gets the same answer and the same record", async () => {
   const { number } = await world.desk();
   const before = await callCount();
   const form = { CallSid: "CA3", CallStatus: "ringing", Direction: "inbound", From: "+266696687", To: number };
@@ -130,7 +130,7 @@ test("[TW75] a stream opens one call, once, and only its own", async () => {
   await world.when(callId, "ended_by_customer");
 });
 
-test("[TW76] sound nobody asked for, rubbish and floods", async () => {
+test("[TW76] unexpected audio, malformed messages and floods do no harm", async () => {
   const { id } = await world.desk();
   const placed = await world.dial(id);
   const linear = { encoding: "audio/l16", sampleRate: 16_000, channels: 1 };
@@ -150,7 +150,7 @@ test("[TW76] sound nobody asked for, rubbish and floods", async () => {
   assert.equal((await front.update(sid)).get("Status"), "completed");
 });
 
-test("[TW77] a socket that ends without a stop ends the call, for the reason reported if one is", async () => {
+test("[TW77] a socket that closes without a stop ends the call, with the reported reason if there is one", async () => {
   const silent = await talking();
   silent.phone.cut();
   assert.equal((await world.when(silent.callId, "ended_by_customer")).end_reason, "customer_hung_up");
@@ -162,7 +162,7 @@ test("[TW77] a socket that ends without a stop ends the call, for the reason rep
   assert.equal(front.count("update", told.sid), 0);
 });
 
-test("[TW78] reports repeated, late, out of order and of other calls change nothing", async () => {
+test("[TW78] duplicate, late, reordered and foreign reports change nothing", async () => {
   const { callId, phone, sid, statusUrl } = await talking();
   const report = (CallStatus: string, CallSid = sid) =>
     world.post(statusUrl, { CallSid, CallStatus, Direction: "outbound-api" });
@@ -223,7 +223,7 @@ async function inAProcess() {
   };
 }
 
-test("[TW79][ND72] a process that dies leaves failed calls, charged rightly; what still rings is hung up", async (context) => {
+test("[TW79][ND72] a crash leaves failed calls, charged correctly; what still rings is hung up", async (context) => {
   const { rest, call, emulator, bring, kill, close } = await inAProcess();
   context.after(close);
   const number = newNumber();
@@ -271,7 +271,7 @@ test("[TW79][ND72] a process that dies leaves failed calls, charged rightly; wha
   assert.equal(data[1]?.status, "failed");
 });
 
-test("[TW80] a server that stops hangs up", async () => {
+test("[TW80] a server that stops hangs up its calls", async () => {
   const other = await startTwilioWorld();
   const { id, number } = await other.desk();
   const placed = await other.dial(id);
@@ -287,7 +287,7 @@ test("[TW80] a server that stops hangs up", async () => {
   assert.ok(number);
 });
 
-test("[TW81] without an address to be reached by, numbers are bought and calls over them refused", async () => {
+test("[TW81] without a public address numbers can be bought, but calls over them are refused", async () => {
   const emulator = await startTwilioEmulator("http://127.0.0.1:9/unused");
   const rest = await startTwilioFront(emulator.url);
   const alone = await startTestServer({ env: { ...ENV, PARLEY_TWILIO_URL: rest.url } });
@@ -308,7 +308,7 @@ test("[TW81] without an address to be reached by, numbers are bought and calls o
   await Promise.all([rest.close(), emulator.close()]);
 });
 
-test("[TW82] SignalWire: its address, its signing key and header, sockets it does not sign", async () => {
+test("[TW82] SignalWire has its own address, signing key and header, and does not sign sockets", async () => {
   const PREFIX = "/api/laml";
   const door = await openPublicDoor();
   const emulator = await startTwilioEmulator(`${door.url}/unused`);
@@ -339,7 +339,7 @@ test("[TW82] SignalWire: its address, its signing key and header, sockets it doe
   await Promise.all([rest.close(), emulator.close(), door.close()]);
 });
 
-test("[TW98] with PARLEY_NODE_URL a call's reports and sound come to its node, offers to any; each is taken with its own signature alone", async (context) => {
+test("[TW98] with PARLEY_NODE_URL a call's reports and audio come to its node, offers to any; each needs its own signature", async (context) => {
   const node = await openPublicDoor();
   const own = await startTwilioWorld({ PARLEY_NODE_URL: node.url });
   context.after(() => Promise.all([own.close(), node.close()]));

@@ -92,7 +92,7 @@ function createWorld(
 
 const ended = (told: LegEvent[]) => told.filter(({ kind }) => kind === "ended");
 
-test("[TW90] a socket that never starts is closed in time, one that starts is not", async () => {
+test("[TW90] a socket without a start is closed in time, one with a start is not", async () => {
   const { system, open, dial } = createWorld();
   const { token } = await dial();
   const [idle, chatty, started] = [open(), open(), open()];
@@ -105,7 +105,7 @@ test("[TW90] a socket that never starts is closed in time, one that starts is no
   assert.deepEqual([idle.socket.code, chatty.socket.code, started.socket.code], [4408, 4408, 0]);
 });
 
-test("[TW91] a far end that falls silent, or takes nothing, is hung up and the call has failed", async () => {
+test("[TW91] a call whose far end sends nothing or accepts nothing is hung up and has failed", async () => {
   for (const fault of ["silent", "slow"] as const) {
     const { system, told, hungUp, talking } = createWorld();
     const { face, say, sent, socket } = await talking();
@@ -137,7 +137,7 @@ test("[TW91] a far end that falls silent, or takes nothing, is hung up and the c
   assert.deepEqual([sent.length, ended(told)], [2, []]);
 });
 
-test("[TW92] sound ahead of real time is dropped", async () => {
+test("[TW92] audio that arrives faster than real time is dropped", async () => {
   const { system, told, talking } = createWorld();
   const { say } = await talking();
   const second = { event: "media", media: { payload: Buffer.alloc(8000, 0xff).toString("base64") } };
@@ -152,7 +152,7 @@ test("[TW92] sound ahead of real time is dropped", async () => {
 /** What the owner reads of a call that its carrier told nothing of. */
 const SILENT = "the carrier says nothing of it and may not reach PARLEY_PUBLIC_URL";
 
-test("[TW93] a call nobody reports of is given up, and hung up should it ring after all", async () => {
+test("[TW93] a call without reports is given up, and hung up if it rings later", async () => {
   const error = new ProviderError("lost", { retryable: false });
   const limitMs = RINGING_MS + HOSTED_CALL_LIMITS.reportMs;
   const lost = createWorld({ kind: "unknown", error });
@@ -180,7 +180,7 @@ test("[TW93] a call nobody reports of is given up, and hung up should it ring af
   assert.deepEqual(mute.hungUp, ["CA1"]);
 });
 
-test("[TW94] a socket that ends without a stop has a moment for the report, one with a stop has none", async () => {
+test("[TW94] a socket that closes without a stop waits briefly for the report, one with a stop does not", async () => {
   const cut = createWorld();
   (await cut.talking()).handlers.closed(1006);
   cut.system.advance(HOSTED_CALL_LIMITS.graceMs - 1);
@@ -197,7 +197,7 @@ test("[TW94] a socket that ends without a stop has a moment for the report, one 
   assert.deepEqual([socket.code, stopped.hungUp], [1000, []]);
 });
 
-test("[TW95] last words are waited for, but not for long", async () => {
+test("[TW95] the last words are waited for, but only briefly", async () => {
   const { system, hungUp, talking } = createWorld();
   const { face, sent } = await talking();
   face.mark();
@@ -216,7 +216,7 @@ test("[TW95] last words are waited for, but not for long", async () => {
   assert.deepEqual(heard.hungUp, ["CA1"]);
 });
 
-test("[TW96] a call that came in and was never connected is over in time, and nothing is kept of it", async () => {
+test("[TW96] an incoming call that is never connected ends in time and leaves nothing", async () => {
   const { system, hosted, told, party } = createWorld();
   const report: CallReport = {
     callId: "CA7", from: null, to: "+1", isOffer: true, events: [],
@@ -240,7 +240,7 @@ test("[TW96] a call that came in and was never connected is over in time, and no
   assert.equal(asked, 2);
 });
 
-test("[TW97] an answer the carrier does not take ends the call, once; a refusal it does not take is asked for again", async () => {
+test("[TW97] an answer the carrier rejects ends the call, once; a rejected refusal is retried", async () => {
   const gone = () => Promise.reject(new ProviderError("the call is over", { retryable: false }));
   const { hosted, told, party, hungUp } = createWorld(undefined, { answer: gone, refuse: gone });
   const report: CallReport = {

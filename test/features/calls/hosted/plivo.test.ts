@@ -42,7 +42,7 @@ async function talking(
 const requests = (plivoId: string): string[] => plivo.received.events
   .filter(({ kind, callId }) => callId === plivoId && !kind.includes(" ")).map(({ kind }) => kind);
 
-test("[PX20] a call to a telephone: dialled, greeted, answered, hung up by the assistant", async () => {
+test("[PX20] a call to a telephone is dialled, greeted, answered, and hung up by the assistant", async () => {
   doing("hang_up", {}, ["See ", "you."]);
   const { callId, call, number, phone, plivoId } = await talking({
     tools: [...BY_KEYS.tools, { type: "end_call", description: "" }],
@@ -64,7 +64,7 @@ test("[PX20] a call to a telephone: dialled, greeted, answered, hung up by the a
   assert.deepEqual(requests(plivoId), ["dial", "hangup"]);
 });
 
-test("[PX21] a call nobody answers ends as Plivo says, and costs nothing", async () => {
+test("[PX21] an unanswered call ends as Plivo says, and costs nothing", async () => {
   const { id } = await world.desk();
   const endings = [
     [{ CallStatus: "busy", HangupCauseCode: "3010" }, "busy", "busy"],
@@ -87,7 +87,7 @@ test("[PX21] a call nobody answers ends as Plivo says, and costs nothing", async
   assert.equal((await world.when(mute.callId, "failed")).total_cost, 0);
 });
 
-test("[PX22] a call from a telephone: greeted, and over when the caller closes the stream", async () => {
+test("[PX22] a call from a telephone is greeted, and over when the caller closes the stream", async () => {
   model.script(() => ({ tokens: ["We ", "open ", "at ", "nine."] }));
   const { number } = await world.desk(BY_KEYS);
   const { id: plivoId, status, contentType, text } = await plivo.arrive(voiceUrl,
@@ -108,7 +108,7 @@ test("[PX22] a call from a telephone: greeted, and over when the caller closes t
   assert.deepEqual(requests(plivoId), ["hangup", "cancel"]);
 });
 
-test("[PX23] a call nobody is there for is refused, and what comes of it later is nothing", async () => {
+test("[PX23] a call to nobody is refused, and later reports of it have no effect", async () => {
   const { text, id } = await plivo.arrive(voiceUrl, { from: CUSTOMER.slice(1), to: "14155559999" });
   assert.equal(text,
     '<?xml version="1.0" encoding="UTF-8"?><Response><Hangup reason="rejected"/></Response>');
@@ -117,7 +117,7 @@ test("[PX23] a call nobody is there for is refused, and what comes of it later i
   assert.deepEqual([status, said], [204, ""]);
 });
 
-test("[PX24] a call is handed on when Plivo asks for it, and is not ours to hang up any more", async () => {
+test("[PX24] a call is transferred when Plivo asks for it, and is no longer hung up by the server", async () => {
   doing("transfer_call", {}, ["One ", "moment."]);
   const { callId, number, phone, plivoId } = await talking({
     tools: [...BY_KEYS.tools, {
@@ -137,7 +137,7 @@ test("[PX24] a call is handed on when Plivo asks for it, and is not ours to hang
   assert.deepEqual(requests(plivoId), ["dial", "transfer"]);
 });
 
-test("[PX25] keys are pressed over the stream", async () => {
+test("[PX25] keys are sent over the stream", async () => {
   doing("send_dtmf", { digits: "5#" }, ["Pressed."]);
   const { callId, phone, plivoId } = await talking({
     tools: [...BY_KEYS.tools, { type: "dtmf_input", description: "" }],
@@ -151,7 +151,7 @@ test("[PX25] keys are pressed over the stream", async () => {
   assert.deepEqual(requests(plivoId), ["dial"]);
 });
 
-test("[PX26] what is not signed by Plivo is refused, and changes nothing", async () => {
+test("[PX26] requests not signed by Plivo are refused and have no effect", async () => {
   const { id, number } = await world.desk();
   const { callId, call, plivoId } = await world.dial(id);
   const { answer_url: answerUrl, hangup_url: statusUrl } = call.order as Record<string, string>;
@@ -176,7 +176,7 @@ test("[PX26] what is not signed by Plivo is refused, and changes nothing", async
   await world.when(callId, "ended_by_customer");
 });
 
-test("[PX27] that a machine has answered is Plivo's to say where the assistant minds voicemail", async () => {
+test("[PX27] if the assistant handles voicemail, Plivo detects answering machines", async () => {
   const { call, callId, plivoId } = await talking({ end_call_on_voicemail: true });
   assert.equal(call.order.machine_detection, "true");
   assert.equal((await plivo.detect(plivoId, true)).status, 204);
@@ -185,7 +185,7 @@ test("[PX27] that a machine has answered is Plivo's to say where the assistant m
   await plivo.received.event<string>(`hangup ${plivoId}`);
 });
 
-test("[PX28] a call ended while its order waits is cancelled, and one whose answer was lost is known by its report", async () => {
+test("[PX28] a call ended while its order is queued is cancelled; one with a lost response is recognised by its report", async () => {
   const { id } = await world.desk();
   const waiting = await world.dial(id);
   assert.equal((await server.call("POST", `/user/calls/${waiting.callId}/end`)).status, 200);

@@ -52,7 +52,7 @@ async function putDown(call: TelnyxCall, phone: TelnyxPhone): Promise<void> {
   await telnyx.end(call, { hangup_cause: "normal_clearing", hangup_source, sip_hangup_cause: "200" });
 }
 
-test("[TX11] a call to a telephone: dialled, heard, answered, hung up by whoever was called", async () => {
+test("[TX11] a call to a telephone is dialled, heard, answered, and hung up by the called party", async () => {
   model.script(() => ({ tokens: ["At ", "nine."] }));
   const { callId, call, number, phone } = await talking();
   const { stream } = call;
@@ -71,7 +71,7 @@ test("[TX11] a call to a telephone: dialled, heard, answered, hung up by whoever
   assert.equal(telnyx.count("dial"), 1);
 });
 
-test("[TX12] the assistant hangs up when its last words were heard", async () => {
+test("[TX12] the assistant hangs up once its last words were heard", async () => {
   doing("hang_up", {}, ["See ", "you."]);
   const { callId, call, phone } = await talking({
     tools: [...BY_KEYS, { type: "end_call", description: "" }],
@@ -86,7 +86,7 @@ test("[TX12] the assistant hangs up when its last words were heard", async () =>
   assert.equal(telnyx.count("hangup", call.id), 1);
 });
 
-test("[TX13] a call nobody answers ends as Telnyx says, and costs nothing", async () => {
+test("[TX13] an unanswered call ends as Telnyx says, and costs nothing", async () => {
   const { id } = await world.desk();
   const endings = [
     [{ hangup_cause: "timeout" }, "no-answer", "no_answer"],
@@ -104,7 +104,7 @@ test("[TX13] a call nobody answers ends as Telnyx says, and costs nothing", asyn
   }
 });
 
-test("[TX14] reports that overtake each other change nothing: it is answered when its sound starts", async () => {
+test("[TX14] reordered reports change nothing: the call is answered when its audio starts", async () => {
   const { id } = await world.desk();
   const { callId, call } = await world.dial(id);
   await world.when(callId, "ringing");
@@ -119,7 +119,7 @@ test("[TX14] reports that overtake each other change nothing: it is answered whe
   assert.deepEqual(world.statuses(callId), ["ringing", "in-progress", "ended", "ended_by_customer"]);
 });
 
-test("[TX15] what answered is Telnyx' to say where the assistant minds voicemail", async () => {
+test("[TX15] if the assistant handles voicemail, Telnyx detects what answered", async () => {
   const { callId, call } = await talking({ end_call_on_voicemail: true });
   assert.equal(call.stream.answering_machine_detection, "detect");
   await telnyx.report(call, "call.machine.detection.ended", { result: "machine" });
@@ -128,7 +128,7 @@ test("[TX15] what answered is Telnyx' to say where the assistant minds voicemail
   await telnyx.command("hangup", call.id);
 });
 
-test("[TX16] a call from a telephone: answered once, greeted, hung up by the caller", async () => {
+test("[TX16] a call from a telephone is answered once, greeted, and hung up by the caller", async () => {
   model.script(() => ({ tokens: ["At ", "nine."] }));
   const { number } = await world.desk({ tools: BY_KEYS });
   const call = await world.ring(number);
@@ -144,7 +144,7 @@ test("[TX16] a call from a telephone: answered once, greeted, hung up by the cal
   assert.deepEqual(world.statuses(id), ["in-progress", "ended", "ended_by_customer"]);
 });
 
-test("[TX17] a call to no assistant is refused, and a caller who gave up is no fault", async () => {
+test("[TX17] a call to a number without an assistant is refused, and a caller who gives up is no error", async () => {
   const total = async () => (await server.call("GET", "/user/calls?per_page=1")).body.total as number;
   const before = await total();
   const refused = await telnyx.ring(world.voiceUrl, "+14155550999", CUSTOMER);
@@ -163,7 +163,7 @@ test("[TX17] a call to no assistant is refused, and a caller who gave up is no f
   assert.equal((await world.when(id, "failed")).total_cost, 0);
 });
 
-test("[TX18] [CR347] a call is handed on with our number, and is ours to hang up again only when nobody takes it", async () => {
+test("[TX18] [CR347] a call is transferred with our number; the server hangs it up again only if nobody takes it", async () => {
   doing("transfer_call", {}, ["One ", "moment."]);
   const { callId, call, number, phone } = await talking({
     tools: [...BY_KEYS, {
@@ -197,7 +197,7 @@ test("[TX18] [CR347] a call is handed on with our number, and is ours to hang up
     [["failed", "Nobody took the call."]]);
 });
 
-test("[TX19] keys are pressed by Telnyx", async () => {
+test("[TX19] keys are sent by Telnyx", async () => {
   doing("send_dtmf", { digits: "5#" }, ["Pressed."]);
   const { callId, call, phone } = await talking({
     tools: [...BY_KEYS, { type: "dtmf_input", description: "" }],
@@ -208,7 +208,7 @@ test("[TX19] keys are pressed by Telnyx", async () => {
   await world.when(callId, "ended_by_customer");
 });
 
-test("[TX20] without Telnyx' signature, or with an old one, nothing happens", async () => {
+test("[TX20] a request without Telnyx' signature, or with an old one, has no effect", async () => {
   const { id, number } = await world.desk();
   const { callId, call } = await world.dial(id);
   await world.when(callId, "ringing");
@@ -231,7 +231,7 @@ test("[TX20] without Telnyx' signature, or with an old one, nothing happens", as
   await world.when(callId, "busy");
 });
 
-test("[TX21] a stream without the state we gave along is refused, and the call's own still taken", async () => {
+test("[TX21] a stream without the client state we sent is refused, and the call's own still accepted", async () => {
   const { id } = await world.desk();
   const { callId, call } = await world.dial(id);
   const parameters = decodeClientState(call.clientState) as Record<string, string>;
@@ -246,7 +246,7 @@ test("[TX21] a stream without the state we gave along is refused, and the call's
   await world.when(callId, "ended_by_customer");
 });
 
-test("[TX22] a call whose order had no answer is placed once, and known by its first report", async () => {
+test("[TX22] a call whose order got no response is placed once, and recognised by its first report", async () => {
   doing("hang_up", {}, ["Bye."]);
   telnyx.behave(({ kind }) => (kind === "dial" ? "lose" : "pass"));
   const before = telnyx.count("dial");
@@ -261,7 +261,7 @@ test("[TX22] a call whose order had no answer is placed once, and known by its f
   assert.equal(telnyx.count("dial"), before + 1);
 });
 
-test("[TX23] a call that goes on without its stream is hung up, also by a server that never knew it", async () => {
+test("[TX23] a call that continues without its stream is hung up, even by a server that never knew it", async () => {
   const { callId, call, phone } = await talking();
   phone.hangUp();
   await world.when(callId, "ended_by_customer");

@@ -41,7 +41,7 @@ async function handingOn(answer: Behaviour) {
 const endOf = (callId: number) => Promise.race(
   ["ended_by_customer", "completed", "failed"].map((status) => world.when(callId, status)));
 
-test("[TW110] whoever hangs up while they are handed on has hung up, and the call has not failed", async () => {
+test("[TW110] hanging up during a transfer request is a hang-up, and the call has not failed", async () => {
   const { callId } = await handingOn({ status: 404, body: { code: 20404 } });
   const call = await endOf(callId);
   assert.deepEqual([call.end_reason, call.failure_reason], ["customer_hung_up", null]);
@@ -87,7 +87,7 @@ test("[CR562] a call whose hang-up the carrier cannot take is hung up a moment l
   assert.equal((await endOf(callId)).end_reason, "operator");
 });
 
-test("[TW111] a transfer that the carrier makes and whose answer is lost is not hung up", async () => {
+test("[TW111] a transfer that succeeded but whose response was lost is not hung up", async () => {
   const { callId, sid } = await handingOn("lose");
   const call = await endOf(callId);
   assert.deepEqual([call.end_reason, call.transfers[0].status], ["transferred", "completed"]);

@@ -41,7 +41,7 @@ async function talking(
   return { ...desk, ...placed, phone };
 }
 
-test("[VX20] a call to a telephone: dialled, greeted, answered in words and keys, hung up by the customer", async () => {
+test("[VX20] a call to a telephone is dialled, greeted, answered by words and keys, and hung up by the customer", async () => {
   model.script(() => ({ tokens: ANSWER }));
   const { callId, number, order, phone, uuid } = await talking();
   assert.deepEqual([order.to[0]!.number, order.from.number], [CUSTOMER.slice(1), number.slice(1)]);
@@ -57,7 +57,7 @@ test("[VX20] a call to a telephone: dialled, greeted, answered in words and keys
   assert.equal(vonage.count(`update ${uuid}`), 0);
 });
 
-test("[VX21] the assistant hangs up when its last words were heard", async () => {
+test("[VX21] the assistant hangs up once its last words were heard", async () => {
   doing("hang_up", {}, ["See ", "you."]);
   const { callId, phone, uuid } = await talking({
     tools: [...BY_KEYS.tools, { type: "end_call", description: "" }],
@@ -74,7 +74,7 @@ test("[VX21] the assistant hangs up when its last words were heard", async () =>
   assert.equal(vonage.count(`update ${uuid}`), 1);
 });
 
-test("[VX22] a call nobody answers ends as Vonage says, and costs nothing", async () => {
+test("[VX22] an unanswered call ends as Vonage says, and costs nothing", async () => {
   const { id } = await world.desk();
   for (const [status, more, expected] of [
     ["busy", { sip_code: 486 }, "busy"], ["timeout", {}, "no-answer"],
@@ -94,7 +94,7 @@ test("[VX22] a call nobody answers ends as Vonage says, and costs nothing", asyn
   assert.deepEqual([refused.end_reason, refused.total_cost, vonage.count("dial")], ["carrier_failed", 0, before + 1]);
 });
 
-test("[VX23] what answered is Vonage's to say where the assistant minds voicemail", async () => {
+test("[VX23] if the assistant handles voicemail, Vonage detects what answered", async () => {
   const { callId, order, uuid } = await talking({ end_call_on_voicemail: true });
   assert.deepEqual(order.advanced_machine_detection, { behavior: "continue", mode: "default" });
   await vonage.detected(uuid, "machine");
@@ -103,7 +103,7 @@ test("[VX23] what answered is Vonage's to say where the assistant minds voicemai
   assert.deepEqual((await vonage.received.event<string>(`update ${uuid}`)).body, { action: "hangup" });
 });
 
-test("[VX24] a call is handed on, and what is reported of whoever takes it changes nothing", async () => {
+test("[VX24] a call is transferred, and reports about the transfer's target change nothing", async () => {
   doing("transfer_call", {}, ["One ", "moment."]);
   const { callId, number, phone, uuid } = await talking({
     tools: [...BY_KEYS.tools, {
@@ -128,7 +128,7 @@ test("[VX24] a call is handed on, and what is reported of whoever takes it chang
   assert.deepEqual([vonage.count(`update ${LEG.uuid}`), vonage.count(`update ${uuid}`)], [0, 1]);
 });
 
-test("[VX25] keys are pressed by Vonage", async () => {
+test("[VX25] keys are sent by Vonage", async () => {
   doing("send_dtmf", { digits: "5" }, ["Pressed."]);
   const { callId, phone, uuid } = await talking({
     tools: [...BY_KEYS.tools, { type: "dtmf_input", description: "" }],
@@ -139,7 +139,7 @@ test("[VX25] keys are pressed by Vonage", async () => {
   await world.when(callId, "ended_by_customer");
 });
 
-test("[VX26] a call whose order had no answer is placed once, and known by its own first report", async () => {
+test("[VX26] a call whose order got no response is placed once, and recognised by its own first report", async () => {
   doing("hang_up", {}, ["Bye."]);
   vonage.behave(({ kind }) => (kind === "dial" ? "lose" : "pass"));
   const before = vonage.count("dial");
@@ -157,7 +157,7 @@ test("[VX26] a call whose order had no answer is placed once, and known by its o
   assert.equal(vonage.count("dial"), before + 1);
 });
 
-test("[VX27] a call from a telephone: greeted, understood, over when the caller hangs up", async () => {
+test("[VX27] a call from a telephone is greeted, understood, and over when the caller hangs up", async () => {
   model.script(() => ({ tokens: ANSWER }));
   const { number } = await world.desk();
   const { ncco, status, uuid } = await world.ring(number);
@@ -177,7 +177,7 @@ test("[VX27] a call from a telephone: greeted, understood, over when the caller 
   assert.deepEqual(await postVonage(world.voiceUrl, own), { status: 204, text: "" });
 });
 
-test("[VX28] a call that comes in for nobody is refused without a record", async () => {
+test("[VX28] an incoming call to nobody is refused without a record", async () => {
   const { id } = await world.desk();
   const { callId, uuid } = await world.dial(id);
   await vonage.report(uuid, "busy");
@@ -187,7 +187,7 @@ test("[VX28] a call that comes in for nobody is refused without a record", async
   assert.equal((await world.newestCall()).id, callId);
 });
 
-test("[VX29] without Vonage's signature nothing happens, whatever is asked for", async () => {
+test("[VX29] without Vonage's signature no request has any effect", async () => {
   const { id, number } = await world.desk();
   const { callId, uuid, order } = await world.dial(id);
   const ended = { uuid, status: "busy", direction: "outbound" };

@@ -29,7 +29,7 @@ async function connect(...options: Parameters<typeof connectDouble>) {
   return world;
 }
 
-test("[AX20] a call is placed by one request, and what cannot be placed is said to be so", LIMITED, async () => {
+test("[AX20] a call is placed by one request, and one that cannot be placed is reported as refused", LIMITED, async () => {
   const { asterisk, calls, heard, begin } = await connect();
   const token = newToken();
   const early = await calls.dial(request(token));
@@ -62,7 +62,7 @@ test("[AX20] a call is placed by one request, and what cannot be placed is said 
   assert.equal(report.callId, callOf(lost));
 });
 
-test("[AX21] sound leaves in whole frames far below what Asterisk takes, and marks it drops are heard", LIMITED, () => {
+test("[AX21] audio is sent in whole frames, far below Asterisk's limit, and marks it drops are reported as played", LIMITED, () => {
   const codec = openCodec("asterisk");
   assert.equal(codec.rate, 16_000);
   const start = { event: "MEDIA_START", connection_id: "c", format: "slin16", channel_variables: { token: "t" } };
@@ -85,7 +85,7 @@ test("[AX21] sound leaves in whole frames far below what Asterisk takes, and mar
   assert.ok(codec.receive(Uint8Array.of(7, 0)).length < 100);
 });
 
-test("[AX22] an answered call and its sound meet in a bridge, which is gone with the call", LIMITED, async () => {
+test("[AX22] an answered call and its audio meet in a bridge that ends with the call", LIMITED, async () => {
   const world = await connect();
   const { asterisk, calls, heard } = world;
   await world.begin();
@@ -116,7 +116,7 @@ test("[AX22] an answered call and its sound meet in a bridge, which is gone with
   assert.deepEqual([asterisk.channels.size, asterisk.bridges.size], [0, 0]);
 });
 
-test("[AX22] whatever fails on the way there, the call is hung up and nothing is left of it", LIMITED, async () => {
+test("[AX22] if any step fails the call is hung up and nothing is left", LIMITED, async () => {
   const world = await connect();
   const { asterisk, calls, heard } = world;
   await world.begin();
@@ -165,7 +165,7 @@ test("[AX22] whatever fails on the way there, the call is hung up and nothing is
   assert.deepEqual([asterisk.channels.size, asterisk.bridges.size], [0, 0]);
 });
 
-test("[AX23] a lost connection is opened again, with a pause that grows up to a bound", LIMITED, async () => {
+test("[AX23] a lost connection is reopened, with a delay that grows up to a bound", LIMITED, async () => {
   const pauses: number[] = [];
   let aheadMs = 0;
   const watched = {
@@ -200,7 +200,7 @@ test("[AX23] a lost connection is opened again, with a pause that grows up to a 
   assert.ok(pauseMs >= 100 && pauseMaxMs <= 60_000 && pauseMs < pauseMaxMs);
 });
 
-test("[AX24] after a lost connection calls that are gone are over, and those nobody knows are hung up", LIMITED, async () => {
+test("[AX24] after a lost connection, calls that are gone have ended, and unknown ones are hung up", LIMITED, async () => {
   const world = await connect();
   const { asterisk, calls, heard, begin } = world;
   const [old, kept, room, handed] = [newToken(), newToken(), newToken(), newToken()];
@@ -241,7 +241,7 @@ test("[AX24] after a lost connection calls that are gone are over, and those nob
   assert.ok(asterisk.channels.has(callOf(going)) && asterisk.bridges.has(roomOf(going)));
 });
 
-test("[AX25] whatever is told, nothing is thrown, and nothing is made of what makes no sense", LIMITED, async () => {
+test("[AX25] no event makes the adaptor throw, and senseless ones are ignored", LIMITED, async () => {
   const { asterisk, calls, heard, begin } = await connect();
   await begin();
   const token = newToken();
@@ -276,7 +276,7 @@ test("[AX25] whatever is told, nothing is thrown, and nothing is made of what ma
     [{ kind: "ended", cause: "busy" }]);
 });
 
-test("[AX26] the password is in a header alone: in no address, no body, no message, no log", LIMITED, async () => {
+test("[AX26] the password appears in a header only: in no URL, body, message or log", LIMITED, async () => {
   const lines = createReceived<{ kind: string; args: unknown[] }>();
   const take = (...args: unknown[]): void => lines.receive({ kind: String(args.at(-1)), args });
   const told = { ...log, info: take, warn: take, error: take } as unknown as typeof log;
@@ -306,7 +306,7 @@ test("[AX26] the password is in a header alone: in no address, no body, no messa
 const textOf = (value: unknown): string => JSON.stringify(value, (_, one: unknown) =>
   (one instanceof Error ? { message: one.message, stack: one.stack, cause: one.cause } : one));
 
-test("[AX27] calls are bounded in number, and forgotten when they are over", LIMITED, async () => {
+test("[AX27] the number of calls is bounded, and ended calls are forgotten", LIMITED, async () => {
   const world = await connect({ callLimits: { callsMax: 3, settleMs: 20 } });
   const { asterisk, calls, heard, begin } = world;
   await begin();
@@ -329,7 +329,7 @@ test("[AX27] calls are bounded in number, and forgotten when they are over", LIM
   assert.ok(!heard.kinds().includes("offer 1.2"));
 });
 
-test("[AX28] a call is handed on to a number of a dialplan that can take it, and to nobody else", LIMITED, async () => {
+test("[AX28] calls are transferred only to numbers the dialplan accepts", LIMITED, async () => {
   const world = await connect();
   const { asterisk, calls, heard, begin } = world;
   await begin();
@@ -364,7 +364,7 @@ test("[AX28] a call is handed on to a number of a dialplan that can take it, and
   await heard.event<string>(`${next} ended`);
 });
 
-test("[AX29] the settings, a socket that takes its subprotocol, and no way in by webhook", LIMITED, async () => {
+test("[AX29] the settings are validated together, the socket accepts its subprotocol, and there is no webhook route", LIMITED, async () => {
   const { asterisk } = await connect();
   const env = {
     PARLEY_ASTERISK_URL: asterisk.url, PARLEY_ASTERISK_USER: DOUBLE_USER,

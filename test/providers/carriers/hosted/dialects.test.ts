@@ -33,7 +33,7 @@ const bytesOf = (text: string) => Buffer.from(text);
 
 const reported = (fields: Record<string, string>) => twilioEvents(new URLSearchParams(fields));
 
-test("[TW40] statuses, codes of SIP and what answered, as events of a leg", () => {
+test("[TW40] statuses, SIP codes and answering machine results become events of a leg", () => {
   const endings: [string, string | null, string][] = [
     ["completed", "200", "far_hung_up"], ["completed", null, "far_hung_up"], ["completed", "487", "far_hung_up"],
     ["busy", "486", "busy"], ["busy", "600", "busy"], ["busy", "603", "rejected"], ["busy", null, "busy"],
@@ -60,7 +60,7 @@ test("[TW40] statuses, codes of SIP and what answered, as events of a leg", () =
   assert.deepEqual(reported({ CallStatus: "completed", AnsweredBy: "fax" }).map(({ kind }) => kind), ["answered_by", "ended"]);
 });
 
-test("[TW41] reports late, twice and out of order: a leg rings, is answered and ends once", () => {
+test("[TW41] with late, duplicate and reordered reports a leg rings, is answered and ends once", () => {
   const anyReport = fc.constantFrom<LegEvent>(
     { kind: "ringing" }, { kind: "answered" }, { kind: "answered_by", by: "human" },
     { kind: "ended", cause: "far_hung_up" }, { kind: "ended", cause: "busy" },
@@ -113,7 +113,7 @@ const handover = (callId: string, callerId: string | null = null): Handover =>
 
 const CALL = { to: "+14155550100", from: EMULATED_NUMBER };
 
-test("[TW50] a call at the emulator: placed, reported, ended; every report is genuine to us and to the SDK", async () => {
+test("[TW50] a call at the emulator is placed, reported and ended, and every report is genuine for us and for the SDK", async () => {
   const calls = callsAt(emulator.url);
   receiver.requests.length = 0;
   const placed = await calls.dial(request());
@@ -160,7 +160,7 @@ test("[TW51] an inbound call is an offer, answered with a document", async () =>
   assert.equal(calls.read({ ...carrier, method: "GET" }), null);
 });
 
-test("[TW52] hanging up what is over is done, transferring it is not", async () => {
+test("[TW52] hanging up an ended call succeeds, transferring it fails", async () => {
   const calls = callsAt(emulator.url);
   const placed = await calls.dial(request());
   assert.ok(placed.kind === "placed");
@@ -172,7 +172,7 @@ test("[TW52] hanging up what is over is done, transferring it is not", async () 
   await assert.rejects(calls.hangUp(".."), /no call has such an id/);
 });
 
-test("[TW53] our requests are the ones Twilio's SDK makes", async () => {
+test("[TW53] our requests match those Twilio's SDK makes", async () => {
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   vendor.answer((_, response) => void response.writeHead(201).end('{"sid":"CA1"}'));
@@ -216,7 +216,7 @@ test("[TW53] our requests are the ones Twilio's SDK makes", async () => {
     `Basic ${Buffer.from(`${EMULATED_SID}:${EMULATED_TOKEN}`).toString("base64")}`);
 });
 
-test("[TW54] whatever becomes of the order of a call, it is sent once, and said to be placed, refused or unknown", async () => {
+test("[TW54] a call order is sent once whatever happens, and is reported as placed, refused or unknown", async () => {
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   const calls = callsAt(vendor.url);
@@ -242,7 +242,7 @@ test("[TW54] whatever becomes of the order of a call, it is sent once, and said 
     (error) => error instanceof ProviderError && error.retryable);
 });
 
-test("[TW55] SignalWire is the same under its own address and name", async () => {
+test("[TW55] SignalWire works alike, under its own address and name", async () => {
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   vendor.answer((_, response) => void response.writeHead(403).end('{"code":"20403"}'));

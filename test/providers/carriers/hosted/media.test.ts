@@ -29,7 +29,7 @@ for (const name of NAMES) {
     assert.deepEqual(messages.flatMap((message) => codec.receive(message)), frames);
   });
 
-  test(`[TW2] ${name}: what is sent is what its documentation shows, and nothing before the start`, () => {
+  test(`[TW2] ${name}: outgoing messages match its documentation, and nothing is sent before the start`, () => {
     const codec = openCodec(name);
     const send = () => ({
       audio: plain(codec.audio(PCM)), clear: plain(codec.clear()), mark: plain(codec.mark("a")),
@@ -41,7 +41,7 @@ for (const name of NAMES) {
   });
 }
 
-test("[TW3] sound goes out and comes back: the same where it is linear, the nearest code else", () => {
+test("[TW3] audio survives sending and receiving: exactly if linear, else as the nearest code", () => {
   const anySound = fc.int16Array({ minLength: 1, maxLength: 400 });
   fc.assert(fc.property(fc.constantFrom(...NAMES), anySound, (name, pcm) => {
     const codec = started(name);
@@ -58,7 +58,7 @@ test("[TW3] sound goes out and comes back: the same where it is linear, the near
   }));
 });
 
-test("[TW4] a view into a larger buffer, at an odd place and of an odd length, is read as it is", () => {
+test("[TW4] a view into a larger buffer, at an odd offset and of odd length, is read correctly", () => {
   const codec = started("vonage");
   const whole = Buffer.concat([Buffer.from([9]), LITTLE_ENDIAN, Buffer.from([9, 9])]);
   assert.deepEqual(codec.receive(whole.subarray(1, 12)), [{ kind: "audio", pcm: PCM }]);
@@ -74,7 +74,7 @@ test("[TW4] a view into a larger buffer, at an odd place and of an odd length, i
 const chunked = (chunk: number | string, code: number) =>
   json({ event: "media", media: media(Buffer.from([code]), { track: "inbound", chunk }) });
 
-test("[TW5] Telnyx: sound that overtakes other sound is put back in order, with nothing twice", () => {
+test("[TW5] Telnyx: audio that arrives out of order is reordered, with nothing twice", () => {
   const anyDelays = fc.array(fc.nat(REORDER_CHUNKS), { minLength: 1, maxLength: 60 });
   fc.assert(fc.property(
     anyDelays, fc.boolean(), (delays, isDoubled) => {
@@ -92,7 +92,7 @@ test("[TW5] Telnyx: sound that overtakes other sound is put back in order, with 
   ));
 });
 
-test("[TW6] Telnyx: a lost piece costs no more than three later ones, and a new count goes on at once", () => {
+test("[TW6] Telnyx: a lost chunk waits for at most three later ones, and restarted numbering continues at once", () => {
   const order = createChunkOrder<number>();
   assert.deepEqual(order.push(10, 10), [10]);
   assert.deepEqual([12, 13, 14].map((chunk) => order.push(chunk, chunk)), [[], [], []]);
@@ -111,7 +111,7 @@ test("[TW6] Telnyx: a lost piece costs no more than three later ones, and a new 
   assert.equal(codec.receive(chunked("none", 1))[0]?.kind, "audio", "without a number as it comes");
 });
 
-test("[TW7] a stream in a format nobody asked for is told, and nothing of it is heard", () => {
+test("[TW7] a stream in an unexpected format is reported, and none of it is heard", () => {
   const cases: [DialectName, (start: string) => string, string][] = [
     ["twilio", (start) => start.replace("audio/x-mulaw", "audio/opus"), "audio/opus at 8000 Hz, channels: 1"],
     ["twilio", (start) => start.replace('"channels":1', '"channels":2'), "audio/x-mulaw at 8000 Hz, channels: 2"],
@@ -129,13 +129,13 @@ test("[TW7] a stream in a format nobody asked for is told, and nothing of it is 
   }
 });
 
-test("[TW8] a call in A-law is heard where the carrier could not change it", () => {
+test("[TW8] a call in A-law is heard even if the carrier could not convert it", () => {
   const codec = openCodec("telnyx");
   codec.receive((startOf("telnyx") as string).replace("PCMU", "PCMA"));
   assert.deepEqual(codec.receive(chunked("1", 0xd5)), [{ kind: "audio", pcm: Int16Array.of(8) }]);
 });
 
-test("[TW9] nothing counts before the start, after the stop, or as a second start", () => {
+test("[TW9] messages before the start or after the stop, and a second start, are ignored", () => {
   for (const name of NAMES) {
     const { messages, frames } = STORIES[name];
     const codec = openCodec(name);
@@ -191,7 +191,7 @@ const { tree } = fc.letrec((tie) => ({
   ),
 }));
 
-test("[TW12] whatever comes over a socket, nothing is thrown and every field keeps its bounds", () => {
+test("[TW12] no message on the socket makes the codec throw, and every field keeps its bounds", () => {
   const anyMessageOf = (name: DialectName) => fc.oneof(
     fc.string(),
     fc.uint8Array({ maxLength: 700 }),
@@ -230,7 +230,7 @@ test("[TW12] whatever comes over a socket, nothing is thrown and every field kee
     ["audio", "cleared", "dtmf", "ignored", "mark", "start", "stop", "unusable"]);
 });
 
-test("[TW13] huge, deep and hostile messages", () => {
+test("[TW13] huge, deeply nested and hostile messages are survived", () => {
   const codec = openCodec("twilio");
   const wide = Object.fromEntries(Array.from({ length: 5000 }, (_, at) => [`p${at}`, "v"]));
   const start = JSON.parse(startOf("twilio") as string) as { start: Record<string, unknown> };

@@ -72,7 +72,7 @@ const reported = (fields: Record<string, string>, url = STATUS_URL): CallReport 
 
 // What Plivo reports
 
-test("[PX1] statuses, causes and what answered, as events of a leg", () => {
+test("[PX1] statuses, causes and answering machine results become events of a leg", () => {
   const endings: [string, string | null, string][] = [
     ["completed", "4000", "far_hung_up"], ["completed", "4010", "far_hung_up"], ["completed", null, "far_hung_up"],
     ["completed", "1000", "we_hung_up"], ["cancel", "1000", "we_hung_up"], ["cancel", null, "we_hung_up"],
@@ -97,7 +97,7 @@ test("[PX1] statuses, causes and what answered, as events of a leg", () => {
     [{ kind: "answered_by", by: "machine" }, { kind: "ended", cause: "far_hung_up" }]);
 });
 
-test("[PX2] what is genuine to Plivo's SDK is genuine here, and nothing else", () => {
+test("[PX2] what Plivo's SDK accepts as genuine is accepted here, and nothing else", () => {
   // [method, address, nonce, fields, signature]: validateV3Signature of the SDK takes each.
   const cases: ["GET" | "POST", string, string, Record<string, string>, string][] = [
     ["POST", `${STATUS_URL}?then=eyJraW5kIjoic3RyZWFtIn0`, "05429567804466091622", {
@@ -149,7 +149,7 @@ test("[PX2] what is genuine to Plivo's SDK is genuine here, and nothing else", (
 
 // A call
 
-test("[PX3] a call is placed, reports come back as they are meant, and a stream is what Plivo is told", async () => {
+test("[PX3] a call is placed, reports come back for the right call, and a stream is what Plivo is told", async () => {
   receiver.requests.length = 0;
   const placed = await calls.dial(request());
   assert.ok(placed.kind === "placed");
@@ -177,7 +177,7 @@ test("[PX3] a call is placed, reports come back as they are meant, and a stream 
   ]);
 });
 
-test("[PX4] our requests are the ones Plivo's SDK makes", async () => {
+test("[PX4] our requests match those Plivo's SDK makes", async () => {
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   vendor.answer((_, response) => void response.writeHead(404).end('{"error":"not found"}'));
@@ -211,7 +211,7 @@ test("[PX4] our requests are the ones Plivo's SDK makes", async () => {
   for (const url of [answer_url, aleg_url]) assert.match(String(url), /^https:\/\/p\.example\/s\/1\?then=[\w-]+$/);
 });
 
-test("[PX5] whatever becomes of the order of a call, it is sent once, and said to be placed, refused or unknown", async () => {
+test("[PX5] a call order is sent once whatever happens, and is reported as placed, refused or unknown", async () => {
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   const ours = callsAt(vendor.url);
@@ -230,7 +230,7 @@ test("[PX5] whatever becomes of the order of a call, it is sent once, and said t
     vendor, (status) => (status === null ? impatient : ours).dial(request()), outcomes);
 });
 
-test("[PX6] a call is hung up whether it waits its turn, rings or goes on; what is over is done", async () => {
+test("[PX6] a queued, ringing or running call is hung up; for an ended one that succeeds too", async () => {
   const told = async (state: "queued" | "ringing" | "live") => {
     const placed = await calls.dial(request());
     assert.ok(placed.kind === "placed");
@@ -260,7 +260,7 @@ test("[PX6] a call is hung up whether it waits its turn, rings or goes on; what 
   assert.match(plivo.received.events.at(-1)!.path, /^\/Request\/[^/?#]+\/$/);
 });
 
-test("[PX7] a call is handed on to a number or a SIP address, as Plivo asks for it; not when it is over", async () => {
+test("[PX7] a call is transferred to a number or a SIP address when Plivo asks; an ended one is not", async () => {
   receiver.requests.length = 0;
   const placed = await calls.dial(request());
   assert.ok(placed.kind === "placed");
@@ -288,7 +288,7 @@ test("[PX7] a call is handed on to a number or a SIP address, as Plivo asks for 
   assert.equal(calls.sendDtmf, null);
 });
 
-test("[PX8] an inbound call is an offer while it has not ended, answered or refused with a document", async () => {
+test("[PX8] an inbound call is an offer until it ends, and is answered or refused with a document", async () => {
   const { statusUrl } = request().join;
   const arrived = { CallUUID: "c2", Direction: "inbound", From: "14155550100", To: "14155550111", Event: "StartApp", CallStatus: "ringing" };
   const { events: _events, ...report } = calls.read(webhook(statusUrl, arrived))!;
@@ -302,7 +302,7 @@ test("[PX8] an inbound call is an offer while it has not ended, answered or refu
   assert.deepEqual(await calls.refuse("c2", "rejected"), { ...XML, body: documentOf('<Hangup reason="rejected"/>') });
 });
 
-test("[PX9] numbers have a plus here and none at Plivo; what is no number stays as it is", async () => {
+test("[PX9] numbers have a plus here and none at Plivo; what is not a number stays as it is", async () => {
   const spelt: [string, string][] = [
     ["917658035735", "+917658035735"], ["+14155550100", "+14155550100"], ["266696687", "+266696687"],
     ["anonymous", "anonymous"], ["sip:a@b.example", "sip:a@b.example"], ["08012345678", "08012345678"],
@@ -319,7 +319,7 @@ test("[PX9] numbers have a plus here and none at Plivo; what is no number stays 
   assert.deepEqual([body.to, body.from], ["sip:a@b.example", "4930123456"]);
 });
 
-test("[PX10] the parameters of a stream come back in its start; those that would not are not sent", async () => {
+test("[PX10] stream parameters come back in its start; those that would not are refused", async () => {
   const { body } = await calls.answer("c1", request().join);
   const extraHeaders = /extraHeaders="([^"]*)"/.exec(body)?.[1] ?? "";
   for (const extra_headers of [extraHeaders, `{X-PH-token: ${TOKEN}}`]) {
@@ -337,7 +337,7 @@ test("[PX10] the parameters of a stream come back in its start; those that would
   assert.ok((await calls.answer("c1", { ...request().join, parameters: { token: "a".repeat(506) } })).body.includes("aaa"));
 });
 
-test("[PX29] parameters are read in no time, whatever their length", () => {
+test("[PX29] parsing parameters is fast, whatever their length", () => {
   const blanks = " ".repeat(4000);
   for (const extra_headers of [blanks, `${blanks}X-PH-token${blanks}`, `token=a${blanks}b`]) {
     const begun = performance.now();
@@ -350,7 +350,7 @@ test("[PX29] parameters are read in no time, whatever their length", () => {
   }
 });
 
-test("[PX11] whatever comes over the wire, nothing throws, and only what was asked for is answered", () => {
+test("[PX11] no input throws, and only requested calls are answered", () => {
   const then = (value: unknown) =>
     `${STATUS_URL}?then=${Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url")}`;
   const replyTo = (url: string) => reported({ CallStatus: "in-progress" }, url).reply;

@@ -36,7 +36,7 @@ const anyUrl = fc.tuple(
 ).map(([scheme, port, path, query]) =>
   `${scheme}://calls.example.com${port}/${path.join("/")}${query === null ? "" : `?${query}`}`);
 
-test("[TW20] a form is genuine exactly when Twilio's SDK says so", () => {
+test("[TW20] a form is genuine exactly if Twilio's SDK says so", () => {
   let genuine = 0;
   fc.assert(fc.property(
     anyParams, anyUrl, fc.constantFrom("nothing", "url", "token", "value", "key", "signature"),
@@ -63,7 +63,7 @@ test("[TW20] a form is genuine exactly when Twilio's SDK says so", () => {
   assert.ok(genuine > 50 && genuine < 900, String(genuine));
 });
 
-test("[TW21] with its port, without it or with the usual one, also for the opening of a WebSocket", () => {
+test("[TW21] the signed URL may omit its port or have the default one, for WebSocket upgrades too", () => {
   const signedAs = (url: string) => twilio.getExpectedTwilioSignature(TOKEN, url, {});
   const check = (url: string, signed: string) =>
     isFromTwilio({ authToken: TOKEN, signature: signedAs(signed), url, body: none });
@@ -83,7 +83,7 @@ test("[TW21] with its port, without it or with the usual one, also for the openi
   assert.ok(check("https://a.example/a'b?c=d e", "https://a.example/a'b?c=d%20e"), "escaped before it was signed");
 });
 
-test("[TW22] a body that is no form needs its hash in the URL, and the SDK agrees", () => {
+test("[TW22] a body that is not a form needs its hash in the URL, and the SDK agrees", () => {
   const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
   fc.assert(fc.property(fc.json(), fc.boolean(), (text, isForged) => {
     const url = `https://a.example/json?bodySHA256=${hashOf(text)}&b=2`;
@@ -107,7 +107,7 @@ test("[TW22] a body that is no form needs its hash in the URL, and the SDK agree
 const { publicKey, privateKey } = generateKeyPairSync("ed25519");
 const TELNYX_KEY = publicKey.export({ format: "der", type: "spki" }).subarray(-32).toString("base64");
 
-test("[TW23] Telnyx signs the time and the body with Ed25519", () => {
+test("[TW23] Telnyx signs time and body with Ed25519", () => {
   const nowMs = Date.UTC(2026, 0, 15, 12);
   const timestamp = String(nowMs / 1000);
   const body = bytesOf('{"data":{"event_type":"call.hangup"}}');
@@ -179,7 +179,7 @@ test("[TW25] Vonage signs with a JWT that carries the hash of the body", () => {
   assert.equal(check(null), false);
 });
 
-test("[TW26] whatever is given for a signature, nothing is thrown and nothing believed", () => {
+test("[TW26] no malformed signature throws or is accepted", () => {
   const text = fc.oneof(fc.string(), fc.string({ unit: "binary" }), fc.base64String(), fc.constant("Bearer a.b.c"));
   fc.assert(fc.property(text, text, text, fc.uint8Array(), (signature, url, other, bytes) => {
     const body = Buffer.from(bytes);
@@ -227,7 +227,7 @@ function parseXml(text: string): Node {
 const holdable = (text: string) =>
   text.toWellFormed().replace(/[\u0000-\u0008\u000B\u000C\u000E-\u001F\uFFFE\uFFFF]/g, "");
 
-test("[TW30] any text comes back out of a document as it was, but for what XML cannot hold", () => {
+test("[TW30] any text survives a document unchanged, except for what XML cannot hold", () => {
   const hostile = fc.constantFrom("</Stream><Hangup/>", '"/><Dial>1</Dial>', "&amp;", "]]>", "a\nb\tc\rd", "\ud800");
   const anyText = fc.oneof(fc.string({ unit: "binary", maxLength: 80 }), fc.string({ maxLength: 80 }), hostile);
   fc.assert(fc.property(anyText, anyText, anyText, (url, name, value) => {
@@ -247,7 +247,7 @@ test("[TW30] any text comes back out of a document as it was, but for what XML c
   }), { numRuns: 1000 });
 });
 
-test("[TW31] the documents are those Twilio's SDK writes", () => {
+test("[TW31] the documents match those Twilio's SDK writes", () => {
   const { VoiceResponse } = twilio.twiml;
   const connect = new VoiceResponse();
   const stream = connect.connect().stream({ url: "wss://a.example/media" });

@@ -56,7 +56,7 @@ const isOver = (error: unknown) =>
 
 // What is reported
 
-test("[TX1] what Telnyx reports, as events of a leg", () => {
+test("[TX1] Telnyx' reports become events of a leg", () => {
   const told = (event: string, payload?: object, direction = "outbound") =>
     calls.read(webhook(event, payload, `${STATUS}?direction=${direction}`))!.events;
   const endings: [object, string, string?][] = [
@@ -124,7 +124,7 @@ test("[TX2] an incoming call is an offer, and nothing else is", () => {
   assert.deepEqual([odd?.from, odd?.to, odd?.isOffer], [null, null, true]);
 });
 
-test("[TX3] reports of who is to take a call over say one thing of the call itself: that nobody does", () => {
+test("[TX3] reports about a transfer's target only tell the call that nobody took it", () => {
   const url = `${STATUS}?handed_on=${encodeURIComponent("v3:a")}`;
   const of = (id: string, event: string, payload: object = {}) => {
     const report = calls.read(webhook(event, { call_control_id: id, ...payload }, url))!;
@@ -150,7 +150,7 @@ const asCarrier = ({ headers, body, url }: EndpointRequest): CarrierRequest => (
   header: (name) => (typeof headers[name] === "string" ? headers[name] : null),
 });
 
-test("[TX4] what Telnyx' SDK believes is believed, and nothing else", async () => {
+test("[TX4] what Telnyx' SDK accepts as signed is accepted, and nothing else", async () => {
   const body = '{"data":{"event_type":"call.hangup","payload":{"call_control_id":"v3:a","from":"é"}}}';
   const seconds = 1768478400;
   const headers: Record<string, string> = {
@@ -178,7 +178,7 @@ test("[TX4] what Telnyx' SDK believes is believed, and nothing else", async () =
   assert.equal(calls.signsSockets, false);
 });
 
-test("[TX5] whatever comes over the wire, nothing is thrown", async () => {
+test("[TX5] no input throws", async () => {
   const anyText = fc.oneof(fc.string(), fc.constantFrom("call.hangup", "call.initiated", "incoming", "v3:a"));
   const anyValue = fc.oneof(anyText, fc.jsonValue());
   const anyWebhook = fc.record({
@@ -218,7 +218,7 @@ test("[TX5] whatever comes over the wire, nothing is thrown", async () => {
 
 // What is asked for
 
-test("[TX6] our commands are the ones Telnyx' SDK sends", async () => {
+test("[TX6] our commands match those Telnyx' SDK sends", async () => {
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   vendor.answer((_, response) => void response.end('{"data":{"result":"ok","call_control_id":"v3:a_b-c"}}'));
@@ -266,7 +266,7 @@ test("[TX6] our commands are the ones Telnyx' SDK sends", async () => {
   }
 });
 
-test("[TX7] a command's id is of one call; ringing is kept within what Telnyx takes; what is not asked for is not sent", async () => {
+test("[TX7] command ids belong to one call; the ringing time stays within Telnyx' limits; unset options are not sent", async () => {
   const sent: Record<string, unknown>[] = [];
   for (const [ringingMs, seconds] of [[1, 5], [30_001, 31], [3_600_000, 600]] as const) {
     const placed = await calls.dial(order({
@@ -286,7 +286,7 @@ test("[TX7] a command's id is of one call; ringing is kept within what Telnyx ta
   assert.deepEqual([transfer.to, "from" in transfer], ["sip:desk@a.example", false]);
 });
 
-test("[TX8] whatever becomes of the order of a call, it is sent once, and said to be placed, refused or unknown", async () => {
+test("[TX8] a call order is sent once whatever happens, and is reported as placed, refused or unknown", async () => {
   const vendor = await startEndpoint();
   closings.push(vendor.close);
   const ours = callsAt(vendor.url);
@@ -312,7 +312,7 @@ test("[TX8] whatever becomes of the order of a call, it is sent once, and said t
   assert.match(nobody.error.message, /could not be reached/);
 });
 
-test("[TX9] a call that is over is hung up and refused already; nothing else can be asked of it", async () => {
+test("[TX9] hanging up or refusing an ended call succeeds; all other commands fail", async () => {
   const { call } = await telnyx.ring(`${receiver.url}/voice`, "+14155550200", "+14155550100");
   await telnyx.end(call, { hangup_cause: "originator_cancel" });
   for (const id of [call.id, "v3:never-was"]) {
@@ -326,7 +326,7 @@ test("[TX9] a call that is over is hung up and refused already; nothing else can
   }
 });
 
-test("[TX10] a command that fails otherwise says so, and is not sent again", async () => {
+test("[TX10] a command that fails otherwise reports it, and is not repeated", async () => {
   const placed = await calls.dial(order());
   assert.ok(placed.kind === "placed");
   const id = placed.callId;

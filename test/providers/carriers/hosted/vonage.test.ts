@@ -54,7 +54,7 @@ const reported = (status: string, more: object = {}) => ({
 
 // What Vonage reports
 
-test("[VX1] statuses, details, codes of SIP and what answered, as events of a leg", () => {
+test("[VX1] statuses, details, SIP codes and answering machine results become events of a leg", () => {
   const events = (status: string, more: object = {}) =>
     calls.read(posted(reported(status, more)))!.events;
   const endings: [string, object, string][] = [
@@ -83,7 +83,7 @@ test("[VX1] statuses, details, codes of SIP and what answered, as events of a le
   assert.deepEqual(events("machine", { sub_state: "beep_start" }), [{ kind: "answered_by", by: "machine" }]);
 });
 
-test("[VX2] numbers get their plus back, and what is no number stays as it is", () => {
+test("[VX2] numbers get their plus back; what is not a number stays as it is", () => {
   assert.deepEqual(calls.read(posted(reported("ringing"))), {
     callId: UUID, from: "+442079460000", to: "+447700900000", isOffer: false,
     events: [{ kind: "ringing" }], reply: null,
@@ -93,7 +93,7 @@ test("[VX2] numbers get their plus back, and what is no number stays as it is", 
   for (const none of [null, 442079460000, {}, ["442079460000"]]) assert.equal(from(none), null);
 });
 
-test("[VX3] reports of the WebSocket, of a leg handed on to, of errors and of nothing are about no call", () => {
+test("[VX3] reports about the WebSocket, a transfer's leg, errors or nothing concern no call", () => {
   const about = (body: unknown, more: Partial<CarrierRequest> = {}) =>
     calls.read(posted(body, more)) !== null;
   assert.ok(about(reported("answered")));
@@ -109,7 +109,7 @@ test("[VX3] reports of the WebSocket, of a leg handed on to, of errors and of no
   assert.equal(calls.read(posted("", { body: Buffer.from("uuid=1") })), null);
 });
 
-test("[VX4] a call that comes in is an offer, answered with a document that brings its id back", async () => {
+test("[VX4] an incoming call is an offer, and the document that answers it returns its id", async () => {
   const { uuid } = await vonage.ring(`${receiver.url}/voice`, "442079460000", "447700900000");
   const [got] = receiver.requests.splice(0);
   const request = posted(null, {
@@ -134,7 +134,7 @@ test("[VX4] a call that comes in is an offer, answered with a document that brin
 
 // Who is who
 
-test("[VX5] webhooks and openings of a WebSocket are genuine to us when they are to Vonage's SDK", () => {
+test("[VX5] webhooks and WebSocket upgrades are genuine for us if Vonage's SDK accepts them", () => {
   const body = JSON.stringify(reported("answered"));
   const check = (text: string, authorization: string | null, method: "GET" | "POST" = "POST") =>
     calls.isGenuine({
@@ -157,7 +157,7 @@ test("[VX5] webhooks and openings of a WebSocket are genuine to us when they are
     .isGenuine(posted(null, { body: Buffer.from(body), header: () => bearer })), false);
 });
 
-test("[VX6] every request has a token of its own, good for minutes and for Vonage's SDK", async () => {
+test("[VX6] every request has its own token, valid for minutes and accepted by Vonage's SDK", async () => {
   const system = createSystem();
   vendor.requests.length = 0;
   vendor.answer((_, response) => void response.writeHead(204).end());
@@ -177,7 +177,7 @@ test("[VX6] every request has a token of its own, good for minutes and for Vonag
   assert.notEqual(claims[0]!.jti, claims[1]!.jti);
 });
 
-test("[VX7] a private key that is none is found out at once, with the name of its setting", () => {
+test("[VX7] an invalid private key is detected at once, with the name of its setting", () => {
   const pkcs8 = { type: "pkcs8", format: "pem" } as const;
   const ec = String(generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export(pkcs8));
   const locked = String(createPrivateKey(VONAGE_KEY)
@@ -221,7 +221,7 @@ const BY_SDK: [string, string, object][] = [
   ["PUT", "/v1/calls/u/dtmf", { digits: "12#" }],
 ];
 
-test("[VX8] our requests are the ones Vonage's SDK makes", async () => {
+test("[VX8] our requests match those Vonage's SDK makes", async () => {
   vendor.requests.length = 0;
   vendor.answer((_, response) => void response.writeHead(200).end(`{"uuid":"u"}`));
   assert.deepEqual(await atVendor.dial(dialOf()), { kind: "placed", callId: "u" });
@@ -247,7 +247,7 @@ test("[VX8] our requests are the ones Vonage's SDK makes", async () => {
   }
 });
 
-test("[VX9] whatever becomes of the order of a call, it is sent once, and said to be placed, refused or unknown", async () => {
+test("[VX9] a call order is sent once whatever happens, and is reported as placed, refused or unknown", async () => {
   const outcomes: OrderOutcome[] = [
     ["placed", 201, `{"uuid":"${UUID}","status":"started"}`, "placed", null],
     ["refused", 400, '{"type":"a","title":"Bad Request"}', "refused", /^Vonage answered 400, Bad Request$/, false],
@@ -266,7 +266,7 @@ test("[VX9] whatever becomes of the order of a call, it is sent once, and said t
   assert.ok(dialled.kind === "refused" && dialled.error.retryable);
 });
 
-test("[VX10] a call at the double: placed, reported, handed on, ended; hanging up what is over is done", async () => {
+test("[VX10] a call at the test double is placed, reported, transferred and ended; hanging up an ended call succeeds", async () => {
   const statusUrl = `${receiver.url}/status/1`;
   const { join } = dialOf();
   const placed = await calls.dial(dialOf({ join: { ...join, statusUrl } }));
@@ -301,7 +301,7 @@ test("[VX10] a call at the double: placed, reported, handed on, ended; hanging u
   await assert.rejects(atVendor.hangUp("u"), (error) => error instanceof ProviderError && error.retryable);
 });
 
-test("[VX11] whatever comes over the wire, nothing is thrown, nothing believed, and no id leaves its place", async () => {
+test("[VX11] no input throws or is trusted, and an id never escapes its place in a URL", async () => {
   const anyValue = fc.oneof(
     fc.jsonValue(),
     fc.constantFrom("wss://a", UUID, "__proto__", "completed", "../..", "1?a=b#c", "442079460000"),

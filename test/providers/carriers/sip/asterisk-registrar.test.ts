@@ -68,7 +68,7 @@ const trunkTo = (name: string, password = LINE_PASSWORD) => world.trunk({
 const reached = (name: string, number = 0) =>
   asterisk.saw("ContactStatus", { AOR: name, ContactStatus: "Reachable" }, number);
 
-test("[SC70] Asterisk registers a trunk by name and password, reaches it, and hears when it leaves", LIMITED, async () => {
+test("[SC70] Asterisk registers a trunk by name and password, reaches it and sees it unregister", LIMITED, async () => {
   const plain = await trunkTo("plain");
   await reached("plain");
   await trunkTo("strong");
@@ -83,7 +83,7 @@ test("[SC70] Asterisk registers a trunk by name and password, reaches it, and he
   assert.equal(asterisk.count("ContactStatus", { AOR: "locked" }), 0);
 });
 
-test("[SC79] [SI138] over TLS, where sound has to be encrypted, or cannot be: a call each way", LIMITED, async (t) => {
+test("[SC79] [SI138] over TLS, where audio must be encrypted or cannot be: a call each way", LIMITED, async (t) => {
   if (!certificate) return t.skip("openssl is not there to make a certificate");
   // A process of its own: which authorities are trusted is settled when it starts.
   const dataDir = testDataDir();
@@ -142,7 +142,7 @@ async function callOverTls(
     type === "inbound" && at === number)!.id);
 }
 
-test("[SC70] an Asterisk that was replaced and knows nobody is registered at again", LIMITED, async () => {
+test("[SC70] a replaced Asterisk without registrations gets a new one", LIMITED, async () => {
   const { id, number } = await trunkTo("brief");
   await world.assistant(id);
   await reached("brief");

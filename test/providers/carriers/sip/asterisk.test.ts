@@ -140,7 +140,7 @@ async function talk(name: string, t: TestContext) {
   assertHello(assistant);
 }
 
-test("[SC71] a call Asterisk places to what was registered is answered, heard at both ends, and on record", LIMITED, (t) => talk("plain", t));
+test("[SC71] a call Asterisk places to the registered contact is answered, heard at both ends, and recorded", LIMITED, (t) => talk("plain", t));
 
 test("[SC72] a call through the trunk: Asterisk echoes it, and either side hangs up", LIMITED, async (t) => {
   const { callId, trunk } = await calling(
@@ -193,7 +193,7 @@ for (const [what, number, becomes, reason] of REFUSALS) {
   });
 }
 
-test("[SC73] a call Asterisk lets ring is given up, and Asterisk is told", LIMITED, async () => {
+test("[SC73] a call Asterisk lets ring is given up, and Asterisk is notified", LIMITED, async () => {
   const before = asterisk.count("UserEvent", { UserEvent: "Over", Line: "refusing" });
   const { callId } = await calling("refusing", DIALLED.silent, { ringing_time: 5 });
   await world.when(callId, "no-answer");
@@ -202,7 +202,7 @@ test("[SC73] a call Asterisk lets ring is given up, and Asterisk is told", LIMIT
 });
 
 for (const [name, how] of [["events", "as telephone events"], ["info", "as INFO"]] as const) {
-  test(`[SC74] keys Asterisk presses are heard: ${how}`, LIMITED, async () => {
+  test(`[SC74] keys sent by Asterisk are received: ${how}`, LIMITED, async () => {
     model.script(({ messages }) => {
       const keys = /\[Keypad input: (\S+)\]/.exec(String(messages.at(-1)?.content))?.[1];
       return { tokens: [keys === undefined ? "What?" : `Keys ${keys}`] };
@@ -215,7 +215,7 @@ for (const [name, how] of [["events", "as telephone events"], ["info", "as INFO"
 }
 
 for (const [name, how] of [["events", "as telephone events"], ["inband", "as tones"]] as const) {
-  test(`[SC75] keys the assistant presses reach Asterisk: ${how}`, LIMITED, async () => {
+  test(`[SC75] keys sent by the assistant reach Asterisk: ${how}`, LIMITED, async () => {
     model.script(({ messages }) => (messages.at(-1)?.role === "tool" ? { tokens: ["Pressed"] }
       : { toolCalls: [{ id: "c1", name: "send_dtmf", arguments: "{\"digits\":\"19*0\"}" }] }));
     const { callId } = await calling(name, DIALLED.keys, {
@@ -261,7 +261,7 @@ const mediaPort = (sdp: string): string => /^m=audio (\d+)/m.exec(sdp)?.[1] ?? "
 const direction = (sdp: string): string =>
   /^a=(sendrecv|sendonly|recvonly|inactive)/m.exec(sdp)?.[1] ?? "none";
 
-test("[SC76] two assistants talk through Asterisk, which takes itself out of the way of their sound", LIMITED, async (t) => {
+test("[SC76] two assistants talk through Asterisk, which takes itself out of the media path", LIMITED, async (t) => {
   await keepHistory();
   model.script(() => ({ tokens: ["Anybody"] }));
   const b = await trunkTo("direct-b");
@@ -293,7 +293,7 @@ test("[SC76] two assistants talk through Asterisk, which takes itself out of the
   }
 });
 
-test("[SC77] a telephone behind Asterisk that holds and takes the call back", { ...LIMITED, skip: skip || noBaresip() }, async () => {
+test("[SC77] a telephone behind Asterisk that holds and resumes the call", { ...LIMITED, skip: skip || noBaresip() }, async () => {
   await keepHistory();
   const trunk = await trunkTo("held");
   await world.assistant(trunk.id);
@@ -327,7 +327,7 @@ const HANDING = {
   tools: [{ type: "call_transfer", description: "", phone_number: DIALLED.colleague }],
 };
 
-test("[SC78] Asterisk takes a call on to whom the assistant hands it, whoever called", LIMITED, async () => {
+test("[SC78] Asterisk connects a call to the assistant's transfer target, whoever placed the call", LIMITED, async () => {
   handsOn();
   const out = await calling("handing", DIALLED.bridged, HANDING);
   const transferred = (number: number) =>
@@ -355,7 +355,7 @@ async function dialTone(name: string, t: TestContext): Promise<void> {
   assertHello(asterisk.recording(`${name}-heard`));
 }
 
-test("[SC79] lines that insist on A-law alone, or on session timers, both ways", LIMITED, async (t) => {
+test("[SC79] trunks that require A-law only, or session timers, both ways", LIMITED, async (t) => {
   await Promise.all(["alaw", "timed"].map(async (name) => {
     await talk(name, t);
     await dialTone(name, t);

@@ -163,7 +163,7 @@ async function saidInFull(world: SipWorld, callId: number, words: string): Promi
   });
 }
 
-test("[SC40] a caller is greeted, understood and answered, and heard when he interrupts: in his own recording", { skip, timeout: 180_000 }, async (t: TestContext) => {
+test("[SC40] a caller is greeted, understood, answered and heard when interrupting, as his own recording shows", { skip, timeout: 180_000 }, async (t: TestContext) => {
   const world = await startWorld({ PARLEY_SPEECH: "auto" });
   model!.script(({ messages }) => {
     const asked = messages.filter(({ role }) => role === "user").length;
@@ -182,7 +182,7 @@ test("[SC40] a caller is greeted, understood and answered, and heard when he int
   }
 });
 
-test("[SC41] a telephone that is called hears the greeting at once, and its hang-up ends the call", { skip, timeout: 180_000 }, async (t: TestContext) => {
+test("[SC41] a called telephone hears the greeting at once, and its hang-up ends the call", { skip, timeout: 180_000 }, async (t: TestContext) => {
   const world = await startWorld();
   const to = newNumber();
   const phone = await startPhone({ microphone: seconds(10), number: to });
@@ -207,7 +207,7 @@ test("[SC41] a telephone that is called hears the greeting at once, and its hang
   assert.ok(Math.abs(heard[0]!.toMs - heard[0]!.fromMs - 680) <= 60, `${heard[0]!.toMs}`);
 });
 
-test("[SC42] keys, hold and the operator's hang-up reach a telephone of another maker", { skip, timeout: 180_000 }, async () => {
+test("[SC42] keys, hold and the operator's hang-up work with another vendor's telephone", { skip, timeout: 180_000 }, async () => {
   const world = await startWorld();
   model!.script((body) => ({
     tokens: [`keys ${JSON.stringify(body.messages.at(-1)?.content).replace(/\D/g, "")}`],

@@ -79,7 +79,7 @@ const offerOf = (port: number, crypto: string[]): string =>
   + `m=audio ${port} RTP/${crypto.length > 0 ? "S" : ""}AVP 0\r\n`
   + crypto.map((line) => `a=crypto:${line}\r\n`).join("");
 
-test("[SC194] [SI139] a trunk that requires SRTP: calls in the clear are refused with 488, either way", async () => {
+test("[SC194] [SI139] a trunk that requires SRTP refuses unencrypted calls with 488, in both directions", async () => {
   const trunk = open(await createWire(TRUNK));
   const offers = createReceived<{ kind: "offer"; offer: Offer }>();
   const carrier = open(await createCarrierTo(

@@ -54,7 +54,7 @@ async function carrierTo(...args: Parameters<typeof createCarrierTo>) {
   return made;
 }
 
-test("[SC80] an address that says nothing for four seconds is left for the next: the same call, anew", async () => {
+test("[SC80] an address silent for four seconds is left for the next: the same call, sent anew", async () => {
   const [dead, alive] = [await wire(), await wire()];
   const { system, at, dial } = await carrierTo([dead, alive]);
   const { received, leg } = dial();
@@ -89,7 +89,7 @@ test("[SC80] an address that says nothing for four seconds is left for the next:
   assert.equal(count(dead, "BYE") + count(dead, "CANCEL") + count(dead, "ACK"), 0);
 });
 
-test("[SC81] a 503, a connection refused and an address that cannot be sent to are left at once", async () => {
+test("[SC81] a 503, a refused connection and an unreachable address are left at once", async () => {
   const [busy, alive] = [await wire(), await wire()];
   const { at, dial } = await carrierTo([busy, alive]);
   const { received, leg } = dial();
@@ -120,7 +120,7 @@ test("[SC81] a 503, a connection refused and an address that cannot be sent to a
   assert.equal((await overUdp.received.event("failed")).status, 486);
 });
 
-test("[SC81] where there is no way to an address the next is tried, with an offer that names ours as it sees it", async () => {
+test("[SC81] if an address has no route the next is tried, with an offer that names ours as it sees it", async () => {
   const system = createManualSystem();
   const peerAt = (host: string): Peer => ({ host, port: 5060, transport: "udp" });
   const begun = createReceived<{ kind: string; request: SipRequest; fail(): void }>();
@@ -182,7 +182,7 @@ test("[SI135] [SI136] a call a proxy ends after ringing is unanswered, one that 
     [[180, 603], "rejected"], [[607], "rejected"], [[608], "rejected"],
   ]));
 
-test("[SC82] who has answered keeps the call; of a proxy that only was there, a 503 still lets it go", async () => {
+test("[SC82] an address that has answered keeps the call; a proxy that only sent 100 may still leave it with a 503", async () => {
   const challenge = "WWW-Authenticate: Digest realm=\"r\", nonce=\"n\", algorithm=MD5, qop=\"auth\"";
   const outcomes: [number[], number][] = [
     [[100], 480], [[183], 480], [[401], 480], [[100, 183, 503], 503], [[486], 486], [[404], 404],
@@ -216,7 +216,7 @@ test("[SC82] who has answered keeps the call; of a proxy that only was there, a 
   }
 });
 
-test("[SC83] a 200 from an address given up is acknowledged and hung up on, and the call is not disturbed", async () => {
+test("[SC83] a 200 from an abandoned address is acknowledged and hung up without disturbing the call", async () => {
   const [early, late, alive] = [await wire(), await wire(), await wire()];
   const { system, at, dial } = await carrierTo([early, late, alive]);
   const { received, leg } = dial();
@@ -252,7 +252,7 @@ test("[SC83] a 200 from an address given up is acknowledged and hung up on, and 
   await alive.heard.event("BYE");
 });
 
-test("[SC83] an INVITE whose sending failed may have arrived once: what comes of it is still heard", async () => {
+test("[SC83] an INVITE whose sending failed may still have arrived: responses to it are handled", async () => {
   const system = createManualSystem();
   const failing: (() => void)[] = [];
   const clients = createClientTransactions(system, (_peer, _bytes, fail) => failing.push(fail));
@@ -277,7 +277,7 @@ test("[SC83] an INVITE whose sending failed may have arrived once: what comes of
   assert.equal(clients.size() + system.pending(), 0);
 });
 
-test("[SC84] what rings late at an address given up is cancelled, and no further one is tried", async () => {
+test("[SC84] late ringing at an abandoned address is cancelled, and no further address is tried", async () => {
   const [late, silent, third] = [await wire(), await wire(), await wire()];
   const { system, at, dial } = await carrierTo([late, silent, third]);
   const { received } = dial(60_000);
@@ -301,7 +301,7 @@ test("[SC84] what rings late at an address given up is cancelled, and no further
   await received.event("answered");
 });
 
-test("[SC85] at most four addresses are tried, each once, and the last one's word is the call's", async () => {
+test("[SC85] at most four addresses are tried, once each, and the last response is the call's", async () => {
   const hops = await Promise.all(Array.from({ length: 6 }, () => wire()));
   const [one, two, three, four, five] = hops as [Wire, Wire, Wire, Wire, Wire];
   const { system, at, dial } = await carrierTo([one, one, two, one, three, four, five]);
@@ -334,7 +334,7 @@ test("[SC85] at most four addresses are tried, each once, and the last one's wor
   assert.deepEqual([status, reason], [503, "Said"]);
 });
 
-test("[SC86] the time it may ring is for all addresses together, and giving up ends the going on", async () => {
+test("[SC86] the ringing time covers all addresses together, and giving up stops the failover", async () => {
   const [dead, ringing, third] = [await wire(), await wire(), await wire()];
   const { system, at, dial } = await carrierTo([dead, ringing, third]);
   const { received } = dial(20_000);
@@ -369,7 +369,7 @@ test("[SC86] the time it may ring is for all addresses together, and giving up e
   assert.deepEqual(given.received.events, [{ kind: "ended", cause: "we_hung_up" }]);
 });
 
-test("[SC87] over a connection the wait is longer than connecting may take, and what comes late is hung up on", async () => {
+test("[SC87] over a connection the wait exceeds the connection timeout, and a late answer is hung up", async () => {
   assert.ok(LIMITS.hopStreamMs > LIMITS.connectMs);
   const [late, alive] = [await tcpWire(), await tcpWire()];
   const system = createManualSystem();
@@ -391,7 +391,7 @@ test("[SC87] over a connection the wait is longer than connecting may take, and 
   assert.equal(count(alive, "BYE"), 0);
 });
 
-test("[SC91] for five minutes calls do not begin where one found nobody", async () => {
+test("[SC91] an address that did not respond is not tried first for five minutes", async () => {
   const [dead, alive] = [await wire(), await wire()];
   const { system, at, dial } = await carrierTo([dead, alive]);
   const refusedBy = async (by: Wire, call: ReturnType<typeof dial>, number: number) => {
@@ -410,7 +410,7 @@ test("[SC91] for five minutes calls do not begin where one found nobody", async 
   assert.equal(count(alive, "INVITE"), 2);
 });
 
-test("[SC89] an address the server may not reach is none of them", async () => {
+test("[SC89] an address the server may not reach is left out", async () => {
   const [closed, other] = [await wire("127.0.0.2"), await wire()];
   const { dial, system, at } = await carrierTo(
     [closed, other], {}, (address) => address !== closed.peer.host);
@@ -423,7 +423,7 @@ test("[SC89] an address the server may not reach is none of them", async () => {
   assert.equal(count(closed, "INVITE"), 0);
 });
 
-test("[SC89] calls begin where the registration is, and go on from there to the others", async () => {
+test("[SC89] calls start where the registration is, and continue with the other addresses", async () => {
   const [first, second] = [await wire(), await wire()];
   const { system, at, dial } = await carrierTo(
     [first, second], { inboundAuth: "auth", registerS: 300 });

@@ -43,7 +43,7 @@ async function answered(headers: string[], sdp: string) {
   return { ...world, far, leg };
 }
 
-test("[SC90] keys go in INFO, one after the other, to whom takes no telephone events but says it takes these", async () => {
+test("[SC90] keys go in INFO, one by one, to a peer without telephone events that accepts INFO", async () => {
   const { system, at, far, leg } = await answered(TAKES, SDP("answer"));
   leg.sendDtmf("1x");
   leg.sendDtmf("#d");
@@ -68,7 +68,7 @@ test("[SC90] keys go in INFO, one after the other, to whom takes no telephone ev
   assert.equal((await infosAt(far, at)).at(-1)!.body.toString(), second.body.toString());
 });
 
-test("[SC90] keys go as ever to whom takes telephone events, or has not said that it takes keys in INFO", async () => {
+test("[SC90] other peers get keys as before: those with telephone events, or without INFO for keys", async () => {
   for (const [headers, sdp] of [
     [TAKES, WITH_EVENTS], [TAKES.slice(0, 1), SDP("answer")], [TAKES.slice(1), SDP("answer")],
   ] as const) {
@@ -78,7 +78,7 @@ test("[SC90] keys go as ever to whom takes telephone events, or has not said tha
   }
 });
 
-test("[SC90] a caller says in its INVITE that it takes keys in INFO", async () => {
+test("[SC90] a caller announces in its INVITE that it accepts keys in INFO", async () => {
   const system = createManualSystem();
   const [from, bob] = [await createWire(), await createPhone({ system })];
   open.push(from, bob);

@@ -34,7 +34,7 @@ async function callerOf(t: TestContext, number: string): Promise<SipCaller> {
 const heard = ({ talker }: SipCaller, count: number) =>
   askUntil(() => talker.heard.length, (length) => length >= count);
 
-test("[SC98] a caller whose NAT gives it another address in mid-call is answered there within 500 ms", async (t) => {
+test("[SC98] a caller whose NAT changes its address in mid-call is answered there within 500 ms", async (t) => {
   const { number } = await world.desk({ initial_message: LONG });
   const caller = await callerOf(t, number);
   await caller.call();
@@ -77,7 +77,7 @@ function millisecondsOf(pcm: Int16Array, hertz: number): number {
   return count * 20;
 }
 
-test("[SC99] what a telephone system plays while a call is on hold is neither heard nor recorded, however it says hold", async (t) => {
+test("[SC99] hold music of a telephone system is neither heard nor recorded, however the hold is signalled", async (t) => {
   const { number } = await world.desk({ record: true, initial_message: "Hello", max_silence_duration: 1 });
   const caller = await callerOf(t, number);
   await caller.call();
@@ -114,7 +114,7 @@ test("[SC99] what a telephone system plays while a call is on hold is neither he
 const balance = async (): Promise<number> =>
   (await world.server.call("GET", "/user/me")).body.total_balance as number;
 
-test("[SC100] whoever sends CANCEL, at any moment of the answer, or vanishes before the ACK is billed nothing", async (t) => {
+test("[SC100] a caller who cancels at any moment of the answer, or vanishes before the ACK, pays nothing", async (t) => {
   const { number } = await world.desk();
   const before = await balance();
   const callers = await Promise.all(CANCEL_AFTER_MS.map(async (ms) => {
@@ -149,7 +149,7 @@ test("[SC100] whoever sends CANCEL, at any moment of the answer, or vanishes bef
   assert.equal(await balance(), before);
 });
 
-test("[SC100] an answer that is never acknowledged ends after 32 s as a call nobody answered", async (t) => {
+test("[SC100] an unacknowledged answer ends after 32 s as an unanswered call", async (t) => {
   const offers = createReceived<{ kind: "offer"; offer: Offer }>();
   const { system, at, inbound, close } = await createCarrierTo(
     [], {}, () => true, "127.0.0.1", (offer) => offers.receive({ kind: "offer", offer }));
@@ -169,7 +169,7 @@ test("[SC100] an answer that is never acknowledged ends after 32 s as a call nob
   await caller.wire.heard.event("BYE");
 });
 
-test("[SC103] a call handed on to whom the far end never reports of ends when its time is up", async (t) => {
+test("[SC103] a transferred call without further reports ends when its time is up", async (t) => {
   if (!IS_PROOF) return t.skip("twenty seconds: npm run prove");
   model.script(({ messages }) => messages.at(-1)?.role === "tool"
     ? { tokens: ["One ", "moment."] }

@@ -83,7 +83,7 @@ async function read(world: SipWorld, base: number, id: number): Promise<void> {
   }
 }
 
-test("[SC45] calls by the dozen while messages are charged and documents read: none fails, no frame is late", { skip, timeout: 180_000 }, async (t) => {
+test("[SC45] dozens of calls beside messages and document imports: none fails, no frame is late", { skip, timeout: 180_000 }, async (t) => {
   const model = await startScriptedModel();
   const world = await startSipWorld({ PARLEY_MODEL_URL: model.url, PARLEY_CALLS_MAX: "1000" });
   after(async () => {

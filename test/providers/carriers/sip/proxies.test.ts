@@ -33,7 +33,7 @@ async function trunkAt(changes: (port: number) => Partial<TrunkSetup>) {
   return { far, offers, ...carrier };
 }
 
-test("[SC215] a trunk at a port of its own is addressed with it, a proxy with its transport too", async () => {
+test("[SC215] a trunk with its own port is addressed with it, a proxy with its transport too", async () => {
   const named = await trunkAt((port) => ({ address: "127.0.0.1", port }));
   named.dial();
   const plain = await inviteAt(named.far);

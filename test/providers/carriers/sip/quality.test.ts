@@ -156,7 +156,7 @@ test("[SI126] the far end's RTCP reports give round trip and loss; impossible va
   assert.equal(call.session.quality()!.remoteLossPercent, 100);
 });
 
-test("[SC101] the record of a call says how it sounded, and so does the webhook after it", async (t) => {
+test("[SC101] a call's record and its webhook state the audio quality", async (t) => {
   const endpoint = await startEndpoint();
   t.after(endpoint.close);
   const { number } = await world.desk({

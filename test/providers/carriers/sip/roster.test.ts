@@ -90,7 +90,7 @@ const ZONE: Zone = {
   "b.example.com": ["192.0.2.20", "2001:db8::20"],
 };
 
-test("[SC50] a trunk's address leads where DNS says: SRV in its order, else the name with the usual port", async () => {
+test("[SC50] a trunk's address follows DNS: SRV records in order, else the host with the default port", async () => {
   const { roster: _, ...world } = createWorld(ZONE);
   const names: Names = {
     addresses: (name) => Promise.resolve(world.zone[name] as string[]),
@@ -111,7 +111,7 @@ test("[SC50] a trunk's address leads where DNS says: SRV in its order, else the 
   assert.deepEqual(await where({ address: "2001:db8::1", port: 5090 }), ["udp 2001:db8::1 5090"]);
 });
 
-test("[SC51] what DNS said is believed for a minute, and longer when it says nothing", async () => {
+test("[SC51] DNS results are cached for a minute, and longer while DNS does not answer", async () => {
   const world = createWorld({ "sip.example.com": ["192.0.2.1"] });
   const trunk = trunkOf({ inboundAuth: "ip", allowedNetworks: ["192.0.2.1"] });
   world.roster.set([trunk]);
@@ -128,7 +128,7 @@ test("[SC51] what DNS said is believed for a minute, and longer when it says not
   assert.equal(await world.roster.find(2), null);
 });
 
-test("[SC52] nothing is sent where the server may not reach, wherever the name leads", async () => {
+test("[SC52] nothing is sent to forbidden addresses, whatever a name resolves to", async () => {
   const isPublic = (address: string): boolean => !address.startsWith("10.");
   const world = createWorld({ "sip.example.com": ["10.0.0.1", "192.0.2.2"], inside: ["10.0.0.1"] }, isPublic);
   world.roster.set([
@@ -141,7 +141,7 @@ test("[SC52] nothing is sent where the server may not reach, wherever the name l
   assert.deepEqual(world.order, ["register sip:alice@sip.example.com at 192.0.2.2"]);
 });
 
-test("[SC53] trunks that log in are registered, a changed one anew after it has left, a deleted one no more", async () => {
+test("[SC53] trunks with a login are registered, changed ones again after unregistering, deleted ones no more", async () => {
   const world = createWorld({ "sip.example.com": ["192.0.2.1"] });
   const { roster, order } = world;
   const other = trunkOf({ id: 2, username: "bob@example.org" });
@@ -183,7 +183,7 @@ test("[SC53] trunks that log in are registered, a changed one anew after it has 
   assert.equal(world.system.pending(), 0);
 });
 
-test("[SC54] a trunk deleted while its name is looked up is never registered; a name that is missing is looked up again", async () => {
+test("[SC54] a trunk deleted during its DNS lookup is never registered; a missing name is looked up again", async () => {
   const world = createWorld({});
   world.roster.set([trunkOf()]);
   world.roster.set([]);
@@ -201,7 +201,7 @@ test("[SC54] a trunk deleted while its name is looked up is never registered; a 
   assert.equal(world.system.pending(), 0);
 });
 
-test("[SC55] a registrar that is silent is looked for at its other addresses, and where its name leads by then", async () => {
+test("[SC55] a silent registrar is tried at its other addresses, and where its name resolves to by then", async () => {
   const world = createWorld({ "sip.example.com": ["192.0.2.1", "192.0.2.2"] });
   world.roster.set([trunkOf()]);
   await world.settled();
@@ -232,7 +232,7 @@ test("[SC55] a registrar that is silent is looked for at its other addresses, an
   assert.equal(world.system.pending(), 0);
 });
 
-test("[SC56] whose registration brought a call: of several at one registrar the one it names", async () => {
+test("[SC56] a call over a registration belongs to the trunk it names if a registrar has several", async () => {
   const world = createWorld({ "sip.example.com": ["192.0.2.1"] });
   const { roster } = world;
   const alice = trunkOf();
@@ -266,7 +266,7 @@ test("[SC56] whose registration brought a call: of several at one registrar the 
   await roster.close();
 });
 
-test("[SC192] a call that came through a registration, for a number trunks of two accounts have, rings nowhere", async () => {
+test("[SC192] a call over a registration to a number that trunks of two accounts have rings nowhere", async () => {
   const world = createWorld({ "sip.example.com": ["192.0.2.1"] });
   const { roster } = world;
   const thief = trunkOf({
@@ -291,7 +291,7 @@ test("[SC192] a call that came through a registration, for a number trunks of tw
   await roster.close();
 });
 
-test("[SC59] an address that is let in has to log in for a number whose trunk does, and for no other", async () => {
+test("[SC59] an admitted address must log in for a number whose trunk requires it, and for no other", async () => {
   const { roster } = createWorld({ "sip.example.com": ["192.0.2.1"] });
   const byIp: Partial<TrunkSetup> = { inboundAuth: "ip", allowedNetworks: ["192.0.2.0/24"] };
   roster.set([
@@ -308,7 +308,7 @@ test("[SC59] an address that is let in has to log in for a number whose trunk do
   await roster.close();
 });
 
-test("[SC214] the networks of a trunk are read once, however many calls come", async () => {
+test("[SC214] a trunk's networks are parsed once, however many calls come", async () => {
   const { roster } = createWorld({});
   let reads = 0;
   const trunk = trunkOf({ inboundAuth: "ip" });
@@ -331,7 +331,7 @@ test("[SC214] the networks of a trunk are read once, however many calls come", a
 
 const noFailures = () => ({ record: () => 0, waitMs: () => 0 });
 
-test("[SC193] wrong passwords of an address are logged for fail2ban, then wait to be judged; ones for another request are no proof", async () => {
+test("[SC193] wrong passwords from an address are logged for fail2ban, then delayed; those for another request prove nothing", async () => {
   const { roster, system } = createWorld({ "sip.example.com": ["192.0.2.1"] });
   roster.set([trunkOf()]);
   const lines: unknown[] = [];
@@ -378,7 +378,7 @@ function inviteOf(headers: Record<string, string>, uri = "sip:+14155550100@parle
   return { request, peer, callId: "1" } as IncomingInvite;
 }
 
-test("[SC57] name and password tell whose a call is, also where two accounts have lines of one name", async () => {
+test("[SC57] user and password identify the caller's trunk, even if two accounts use the same user", async () => {
   const world = createWorld({ "sip.example.com": ["192.0.2.1"] });
   world.roster.set([
     trunkOf(), trunkOf({ id: 2, password: "other" }), trunkOf({ id: 3, username: "bob@example.org", password: "third" }),
@@ -420,7 +420,7 @@ test("[SC57] name and password tell whose a call is, also where two accounts hav
   await world.roster.close();
 });
 
-test("[SC58] what was dialled and who dials, as telephone systems write them", () => {
+test("[SC58] called and calling numbers are read in the formats telephone systems use", () => {
   const trunk = trunkOf();
   const called = (uri: string, to: string, by: TrunkSetup | null = null) =>
     calledNumber(inviteOf({ To: to }, uri), by);

@@ -41,7 +41,7 @@ async function refusal(number: string, more: Partial<SippOptions> = {}, scenario
   return heard.at(-1)!;
 }
 
-test("[SC10] who may not call a number learns nothing about it; what is closed is unavailable", LIMITED, async () => {
+test("[SC10] an unauthorised caller learns nothing about a number; an inactive assistant is unavailable", LIMITED, async () => {
   const elsewhere = await world!.trunk({ allowed_inbound_ips: ["192.0.2.1"] });
   await world!.assistant(elsewhere.id);
   const inactive = await world!.trunk();
@@ -57,7 +57,7 @@ test("[SC10] who may not call a number learns nothing about it; what is closed i
   assert.equal(world!.news.events.length, 0);
 });
 
-test("[SC11] of more calls than the plan has lines the next hears that they are busy", LIMITED, async () => {
+test("[SC11] calls beyond the plan's lines get busy", LIMITED, async () => {
   const { key } = await world!.server.newAccount({ balance: "100.00" });
   const trunk = await world!.trunk({}, key);
   await world!.assistant(trunk.id, {}, key);
@@ -106,7 +106,7 @@ async function login(
   return { offered, status, hangUp };
 }
 
-test("[SC12] a trunk that logs in is asked once, let in with the right password, and from anywhere", LIMITED, async () => {
+test("[SC12] a trunk with a login is challenged once and admitted with the right password, from any address", LIMITED, async () => {
   const loggingIn = {
     inbound_authorization_type: "auth", sip_username: "desk", sip_password: PASSWORD,
     sip_address: "127.0.0.9", allowed_inbound_ips: undefined,
@@ -161,7 +161,7 @@ async function replied(callId: number, words: string): Promise<void> {
   });
 }
 
-test("[SC20] [CR347] [CR349] a call that is not taken where it was handed on goes on with the assistant", LIMITED, async () => {
+test("[SC20] [CR347] [CR349] a call whose transfer is not taken continues with the assistant", LIMITED, async () => {
   model!.script(({ messages }) => messages.at(-1)?.role === "tool"
     ? { tokens: ["One ", "moment."] }
     : { toolCalls: [{ id: "c1", name: "transfer_call", arguments: "{}" }] });
@@ -183,7 +183,7 @@ test("[SC20] [CR347] [CR349] a call that is not taken where it was handed on goe
   assert.deepEqual([call.carrier_cost, call.total_cost], [0.004, 0.054]);
 });
 
-test("[SC14] a call on hold is silent, goes on where it was taken up, and is one call", LIMITED, async () => {
+test("[SC14] a held call is silent, resumes where it was, and stays one call", LIMITED, async () => {
   const { number } = await world!.desk({ initial_message: "Hello and welcome. ".repeat(10) });
   const sink = await openRtpSink();
   const phone = await caller("hold", number, {
@@ -213,7 +213,7 @@ test("[SC14] a call on hold is silent, goes on where it was taken up, and is one
   await sink.close();
 });
 
-test("[SC15] an answer whose ACK is lost comes again, and the call is one call", LIMITED, async () => {
+test("[SC15] an answer whose ACK is lost is retransmitted, and the call stays one call", LIMITED, async () => {
   const { number } = await world!.desk();
   const phone = await caller("lost-ack", number, { pauseMs: 300 });
   const callId = await arrived(phone, number);
@@ -225,7 +225,7 @@ test("[SC15] an answer whose ACK is lost comes again, and the call is one call",
   assert.equal(call.end_reason, "customer_hung_up");
 });
 
-test("[SC16] an INVITE that comes twice rings and is answered once", LIMITED, async () => {
+test("[SC16] a duplicate INVITE rings and is answered once", LIMITED, async () => {
   const { number } = await world!.desk();
   const phone = await caller("twice", number, { pauseMs: 300 });
   const callId = await arrived(phone, number);
@@ -234,7 +234,7 @@ test("[SC16] an INVITE that comes twice rings and is answered once", LIMITED, as
   assert.equal(world!.news.kinds().filter((kind) => kind === `arrived ${number}`).length, 1);
 });
 
-test("[SC17] a trunk that logs in is registered, kept so, and calls to what it registered ring", LIMITED, async () => {
+test("[SC17] a trunk with a login is registered and kept registered, and calls to the registered contact ring", LIMITED, async () => {
   const registrar = await sipp({
     scenario: "registrar", keys: { granted: "10" }, calls: 20,
   });
@@ -278,7 +278,7 @@ test("[SC17] a trunk that logs in is registered, kept so, and calls to what it r
   await registrar.stop();
 });
 
-test("[SC19] an operator who ends a call that still rings makes the ringing end", LIMITED, async () => {
+test("[SC19] an operator who ends a ringing call stops the ringing", LIMITED, async () => {
   const phone = await sipp({ scenario: "ring" });
   const { id } = await world!.trunk({ sip_port: phone.port });
   const assistant = await world!.assistant(id, { type: "outbound" });
@@ -290,7 +290,7 @@ test("[SC19] an operator who ends a call that still rings makes the ringing end"
   assert.deepEqual([call.end_reason, call.total_cost], ["operator", 0]);
 });
 
-test("[SC18] a server that stops hangs up, gives up what rings, and takes leave of registrars", LIMITED, async () => {
+test("[SC18] a server that stops hangs up, cancels what rings, and unregisters", LIMITED, async () => {
   const stopping = await startSipWorld();
   const registrar = await sipp({ scenario: "registrar", keys: { granted: "300" }, calls: 5 });
   await stopping.trunk({

@@ -29,7 +29,7 @@ async function outbound(
   return { phone, number, to, callId: await world!.dial(assistant.id, to) };
 }
 
-test("[SC1] a caller is answered, hears the greeting, and hangs up; the record says who called what", LIMITED, async () => {
+test("[SC1] a caller is answered, hears the greeting and hangs up; the record names both numbers", LIMITED, async () => {
   const { number } = await world!.desk();
   const sink = await openRtpSink();
   const phone = await caller("call", number, {
@@ -93,7 +93,7 @@ for (const [status, extra, becomes, reason, what] of REFUSALS) {
   });
 }
 
-test("[SC3] a telephone that rings as long as the assistant lets it: no answer, and the ringing ends", LIMITED, async () => {
+test("[SC3] a telephone rings as long as the assistant's setting: no answer, and the ringing ends", LIMITED, async () => {
   const { phone, callId } = await outbound("ring", {}, { ringing_time: 5 });
   await world!.when(callId, "ringing");
   const call = await world!.when(callId, "no-answer");
@@ -106,7 +106,7 @@ test("[SC3] a telephone that rings as long as the assistant lets it: no answer, 
   assert.equal(headerOf(cancel, "Via"), headerOf(invite, "Via"));
 });
 
-test("[SC4] an outbound call: dialled as the trunk wants it, from its number, until the operator ends it", LIMITED, async () => {
+test("[SC4] an outbound call is dialled in the trunk's format, from its number, until the operator ends it", LIMITED, async () => {
   const formats = [["+e164", (to: string) => to], ["e164", (to: string) => to.slice(1)],
     ["national", (to: string) => to.slice(2)]] as const;
   for (const [format, spell] of formats) {
@@ -140,7 +140,7 @@ for (const [status, challenge, authorization] of [
   ["401 Unauthorized", "WWW-Authenticate", "Authorization"],
   ["407 Proxy Authentication Required", "Proxy-Authenticate", "Proxy-Authorization"],
 ] as const) {
-  test(`[SC6] a telephone that wants name and password: ${status}`, LIMITED, async () => {
+  test(`[SC6] a telephone that requires name and password: ${status}`, LIMITED, async () => {
     const keys = { status, challenge };
     const trunk = { sip_username: "desk@pbx.example", sip_password: "s3cret" };
     const right = await outbound("challenge", { keys }, {}, trunk);
@@ -184,7 +184,7 @@ test("[SC7] a caller who gives up while it rings was not answered", LIMITED, asy
   assert.deepEqual([call.end_reason, call.total_cost], ["customer_hung_up", 0]);
 });
 
-test("[SC8] what the inbound webhook answers is in the greeting", LIMITED, async (t: TestContext) => {
+test("[SC8] the greeting contains what the inbound webhook answered", LIMITED, async (t: TestContext) => {
   const endpoint = await startEndpoint();
   t.after(endpoint.close);
   endpoint.answer(({ body }, response) => {

@@ -43,7 +43,7 @@ async function nameServer(records: readonly SrvRecord[]): Promise<string> {
   return `127.0.0.1:${socket.address().port}`;
 }
 
-test("[SC88] priorities come in their order, and within one each address first as often as its weight says", async () => {
+test("[SC88] SRV priorities are used in order, and within one each target comes first according to its weight", async () => {
   const records = [
     srv("backup", 20, 100), srv("light", 10, 1), srv("heavy", 10, 3), srv("spare", 10, 0),
   ];
@@ -76,7 +76,7 @@ test("[SC88] priorities come in their order, and within one each address first a
   assert.deepEqual(order, ["near:5060", "far:5060"]);
 });
 
-test("[SC89] a trunk's addresses: each once, without names that lead nowhere", async () => {
+test("[SC89] a trunk's addresses are unique and without unresolvable names", async () => {
   const zone: Record<string, string[]> = { a: ["192.0.2.1", "192.0.2.2"], b: ["192.0.2.2"] };
   const names: Names = {
     services: () => Promise.resolve(["a", "missing", "b"].map((name) => ({ name, port: 5060 }))),

@@ -216,7 +216,7 @@ test("[SI129] tones count as keys only if no events are agreed, once each; not w
   assert.equal(echo.told.join(""), "");
 });
 
-test("[SC102] a caller whose telephone knows neither events nor INFO presses keys: they reach the assistant once, and no word is heard in them", async (t) => {
+test("[SC102] keys of a telephone without events or INFO reach the assistant once, and no words are heard in them", async (t) => {
   for (const [hasEvents, expected] of [[false, ["[Keypad input: 4711]"]], [true, []]] as const) {
     const { number } = await world.desk({ initial_message: "Hello" });
     const caller = await openCaller(world.sipPort, number);

@@ -90,7 +90,7 @@ async function judge(
 }
 
 for (const codec of ["g722", "opus"] as const) {
-  test(`[SC195] a caller in ${codec} is heard as wide as he speaks, and hears as wide a voice`, { skip, timeout: 180_000 }, async (t: TestContext) => {
+  test(`[SC195] a caller in ${codec} is heard in wideband, and hears a wideband voice`, { skip, timeout: 180_000 }, async (t: TestContext) => {
     const world = await startWorld();
     const { id, number } = await world.trunk({ sip_codecs: [codec, "pcmu"] });
     await world.assistant(id, { voice_id: 2, record: true, initial_message: GREETING });
@@ -104,7 +104,7 @@ for (const codec of ["g722", "opus"] as const) {
     await judge(t, world, callId, telephone, codec);
   });
 
-  test(`[SC196] a telephone that is called in ${codec}, encrypted: held, taken up again, its keys heard`, { skip, timeout: 180_000 }, async (t: TestContext) => {
+  test(`[SC196] a telephone called in ${codec} with SRTP can hold and resume, and its keys are received`, { skip, timeout: 180_000 }, async (t: TestContext) => {
     const world = await startWorld();
     model!.script((body) => ({
       tokens: [`keys ${JSON.stringify(body.messages.at(-1)?.content).replace(/\D/g, "")}`],
