@@ -131,7 +131,7 @@ test("[WC3] a ticket opens one call, for its own conversation, and no call opens
   assert.equal((await server.call("POST", `/conversations/${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}/call-ticket`)).status, 404);
 });
 
-test("[CR467] a web call that its page ends while it is being opened ends", async () => {
+test("[CR467] a web call that its page ends during set-up is over", async () => {
   const { uuid } = await newAssistant(server, TALK);
   const conversation = await newConversation(server, uuid);
   const ticket = await callTicket(server, conversation);

@@ -104,7 +104,7 @@ test("[DB684] folders, labels and campaigns to choose from are sorted by name", 
   }, { key });
 });
 
-test("[DB770] an inbox queue can be read to its end, and keeps its length", { skip }, async () => {
+test("[DB770] an inbox queue can be read to its end, and does not shrink when it updates", { skip }, async () => {
   const caller = await server.newAccount();
   const { uuid } = await newAssistant(server, { status: "active" }, caller.key);
   const begin = async (name: string): Promise<void> => {

@@ -114,7 +114,7 @@ test("[DB563] without WebSocket the dashboard is live all the same", { skip, tim
   });
 });
 
-test("[DB564] an idle stream stays open, with a check whether the server is still there", { skip, timeout: 180_000 }, async () => {
+test("[DB564] an idle stream stays open: pings show that the server is still there", { skip, timeout: 180_000 }, async () => {
   await withDashboard(async ({ page, go }) => {
     await go("/assistants");
     await page.clock.install();

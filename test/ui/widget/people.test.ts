@@ -226,7 +226,7 @@ test("[WG230] visitors who ask for a person outside office hours read the next h
   });
 });
 
-test("[WG240] visitors who scrolled up stay there while a new line is being written", { skip }, async () => {
+test("[WG240] visitors who scrolled up stay there while an operator is typing", { skip }, async () => {
   const account = await server.newAccount();
   await withWidget({ key: account.key }, async (seen) => {
     const { panel, log } = seen;

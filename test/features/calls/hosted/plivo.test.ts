@@ -117,7 +117,7 @@ test("[PX23] a call to nobody is refused, and later reports of it have no effect
   assert.deepEqual([status, said], [204, ""]);
 });
 
-test("[PX24] a call is transferred when Plivo asks for it, and is no longer hung up by the server", async () => {
+test("[PX24] a call is transferred by the document Plivo fetches, and then no longer hung up by the server", async () => {
   doing("transfer_call", {}, ["One ", "moment."]);
   const { callId, number, phone, plivoId } = await talking({
     tools: [...BY_KEYS.tools, {

@@ -216,7 +216,7 @@ test("[VL28] end_call and a transfer wait until the current speech was heard", (
   }
 });
 
-test("[VL29] an operator's words are spoken when nobody is talking; a muted customer is heard as silence", () => {
+test("[VL29] an operator's words are spoken when nobody is talking; a muted assistant is heard as silence", () => {
   const said = playCall({
     steps: [{ waitMs: 8000 }, { hangUp: true }],
     during: (session, after) => after(300, () => assert.ok(session.say("One moment please."))),

@@ -260,7 +260,7 @@ test("[PX6] a queued, ringing or running call is hung up; for an ended one that 
   assert.match(plivo.received.events.at(-1)!.path, /^\/Request\/[^/?#]+\/$/);
 });
 
-test("[PX7] a call is transferred to a number or a SIP address when Plivo asks; an ended one is not", async () => {
+test("[PX7] a call is transferred to a number or SIP address by the document Plivo fetches; an ended one is not", async () => {
   receiver.requests.length = 0;
   const placed = await calls.dial(request());
   assert.ok(placed.kind === "placed");
@@ -350,7 +350,7 @@ test("[PX29] parsing parameters is fast, whatever their length", () => {
   }
 });
 
-test("[PX11] no input throws, and only requested calls are answered", () => {
+test("[PX11] no input throws, and only well-formed instructions are answered", () => {
   const then = (value: unknown) =>
     `${STATUS_URL}?then=${Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url")}`;
   const replyTo = (url: string) => reported({ CallStatus: "in-progress" }, url).reply;
