@@ -149,7 +149,7 @@ test("[SC100] a caller who cancels at any moment of the answer, or vanishes befo
   assert.equal(await balance(), before);
 });
 
-test("[SC100] an unacknowledged answer ends after 32 s as an unanswered call", async (t) => {
+test("[SC100] an unacknowledged answer ends after 32 s as a failed call, not as an answered one", async (t) => {
   const offers = createReceived<{ kind: "offer"; offer: Offer }>();
   const { system, at, inbound, close } = await createCarrierTo(
     [], {}, () => true, "127.0.0.1", (offer) => offers.receive({ kind: "offer", offer }));
