@@ -14,14 +14,21 @@ export interface Reach {
   answered(): void;
   /** An attempt to open a session failed with this error. */
   failed(error: Error): void;
+  /** A commit takes too long, as without a synchronous standby; the result is called at its end. */
+  hangs(): () => void;
 }
 
 export function createReach(system: System): Reach {
   let since: number | null = null;
   let cause: Error | null = null;
   let heardMs = system.monotonicMs();
+  let hanging = 0;
   return {
     failure: () => {
+      if (hanging > 0) {
+        return new StorageFailure(
+          "the database does not finish a commit: it may wait for a synchronous standby");
+      }
       if (since === null) return null;
       return system.monotonicMs() - Math.max(since, heardMs) >= LIMITS.databaseGoneMs
         ? new StorageFailure("the database is out of reach", cause)
@@ -32,6 +39,10 @@ export function createReach(system: System): Reach {
     failed: (error) => {
       cause = error;
       since ??= system.monotonicMs();
+    },
+    hangs: () => {
+      hanging += 1;
+      return () => void (hanging -= 1);
     },
   };
 }

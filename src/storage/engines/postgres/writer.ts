@@ -123,20 +123,31 @@ function settle(lines: Lines, taken: Taken[], outcomes: Outcome[][], mayHold: bo
   }
 }
 
-/** Polls until the database knows; null: the writer was closed before it could be reached. */
+/**
+ * Polls until the database knows; null: the writer was closed before the database could be reached,
+ * or while it hung. A commit that hangs may still happen, so it is neither repeated nor refused.
+ */
 async function whatBecameOf(
-  link: Link, transaction: string, system: System, isClosing: () => boolean,
+  link: Link, transaction: string, reach: Reach, system: System, isClosing: () => boolean,
 ): Promise<boolean | null> {
-  for (;;) {
-    try {
-      const session = await link.session(LIMITS.databaseGoneMs);
-      const known = await wasCommitted(session, transaction);
-      if (known !== null) return known;
-    } catch {
-      // The database will know later: a guess would repeat the transaction, or lose it.
-      if (isClosing()) return null;
+  const sinceMs = system.monotonicMs();
+  let release: (() => void) | null = null;
+  try {
+    for (;;) {
+      try {
+        const session = await link.session(LIMITS.databaseGoneMs);
+        const known = await wasCommitted(session, transaction);
+        if (known !== null) return known;
+        if (system.monotonicMs() - sinceMs >= LIMITS.databaseGoneMs) release ??= reach.hangs();
+        if (release && isClosing()) return null;
+      } catch {
+        // The database will know later: a guess would repeat the transaction, or lose it.
+        if (isClosing()) return null;
+      }
+      await wait(system, LIMITS.databaseRetryMs / 5);
     }
-    await wait(system, LIMITS.databaseRetryMs / 5);
+  } finally {
+    release?.();
   }
 }
 
@@ -167,7 +178,7 @@ async function waitFor(link: Link, taken: Taken[], system: System): Promise<Sess
 
 /** Retries what was taken until it is committed, whatever happens to connections in between. */
 async function commitTaken(
-  taken: Taken[], link: Link, system: System, isClosing: () => boolean,
+  taken: Taken[], link: Link, reach: Reach, system: System, isClosing: () => boolean,
 ): Promise<Outcome[][]> {
   let last: unknown;
   for (let tries = 0; tries < LIMITS.databaseTries; tries += 1) {
@@ -178,7 +189,8 @@ async function commitTaken(
     const ended = await runBatch(session, commandsOver(session), shares);
     if (ended.kind === "committed") return ended.outcomes;
     if (ended.kind === "unknown") {
-      const committed = await whatBecameOf(link, ended.transaction, system, isClosing);
+      const committed = await whatBecameOf(
+        link, ended.transaction, reach, system, isClosing);
       if (committed) return ended.outcomes;
       if (committed === null) throw new StorageFailure("the database was closed");
     } else last = ended.error;
@@ -253,7 +265,7 @@ export function createWriter(
   let isRefused = false;
   let closing: Promise<void> | null = null;
   const crew = createCrew(links, lines, async (link, taken) => {
-    const outcomes = await commitTaken(taken, link, system, () => closing !== null)
+    const outcomes = await commitTaken(taken, link, reach, system, () => closing !== null)
       .catch((error: unknown) => taken.map(({ waiting }) => waiting.map(() => failed(error))));
     isRefused = outcomes.flat().some(({ kind }) => kind === "refused");
     settle(lines, taken, outcomes, closing === null);
