@@ -59,12 +59,13 @@ async function examineNodes(storage: Storage): Promise<Finding[]> {
 async function examineLag(config: Config, url: string): Promise<Finding[]> {
   const { inspectServer } = await import("#storage/engines/postgres/inspect.ts");
   const system = createSystem();
-  const { clockOffMs, secretMark: begun, standbys } = await inspectServer(url, system);
+  const { clockOffMs, secretMark: begun, standbys, refusal } = await inspectServer(url, system);
   const offMs = Math.round(Math.abs(clockOffMs));
   const secret = findSecret(config.PARLEY_SECRET, config.PARLEY_DATA_DIR);
   const isOurs = begun === null
     || (secret !== null && secretMark(secret, "parley database") === begun);
   return [
+    ...refusal === null ? [] : [{ check: "changes", ok: false, detail: `not possible: ${refusal}` }],
     {
       check: "clock", ok: offMs <= LIMITS.clockOffMsTold,
       detail: offMs === 0 ? "same as the database's" : `${offMs} ms off the database's`,

@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { startNats, withoutNats } from "#support/nats.ts";
+import { startOwnPostgres } from "#support/own-postgres.ts";
 import { json, parley, type Ran } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 import { virginDatabase } from "#support/virgin-database.ts";
@@ -96,4 +97,25 @@ test("[CL93] doctor names nodes with what they own, leases, standbys, the clock 
   assert.equal((await examine())("NATS")[0]?.ok, false);
   for (const storage of nodes) await storage.close();
   await database.drop();
+});
+
+test("[CL220] doctor says why a PostgreSQL stores nothing: it is only read, or waits for a standby that is not there", { skip }, async (context) => {
+  const own = await startOwnPostgres();
+  context.after(() => own.close());
+  await (await openPostgres({ url: own.url, writesMax: 10, isSmall: true })).close();
+  const changes = async (): Promise<unknown> => {
+    const ran = await parley(dataDir, ["doctor", "--json"], { PARLEY_DATABASE_URL: own.url });
+    return (json(ran) as unknown as Findings).findings.find(({ check }) => check === "changes");
+  };
+  assert.equal(await changes(), undefined);
+  await own.set("synchronous_standby_names", "nobody");
+  const check = "changes";
+  assert.deepEqual(await changes(), {
+    check, ok: false,
+    detail: "not possible: each commit waits for a standby of synchronous_standby_names, and none is there",
+  });
+  await own.set("default_transaction_read_only", "on");
+  assert.deepEqual(await changes(), {
+    check, ok: false, detail: "not possible: default_transaction_read_only is on",
+  });
 });

@@ -20,6 +20,8 @@ interface ServerFindings {
   /** Null: no node has started on it yet. */
   secretMark: string | null;
   standbys: Standby[];
+  /** Why nothing can be changed; null: it can. */
+  refusal: string | null;
 }
 
 /** A user without the right to see standbys sees their names only. */
@@ -28,6 +30,17 @@ const STANDBYS = `
     coalesce(sync_state, 'unknown') AS sync,
     coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0) AS "lagBytes"
   FROM pg_stat_replication ORDER BY application_name`;
+
+/** Commits wait for standbys named in the settings, even if there are none. */
+const REFUSAL = `
+  SELECT CASE
+    WHEN current_setting('transaction_read_only') = 'on' THEN 'default_transaction_read_only is on'
+    WHEN current_setting('synchronous_standby_names') <> ''
+      AND current_setting('synchronous_commit') <> 'local'
+      AND NOT EXISTS (
+        SELECT 1 FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))
+    THEN 'each commit waits for a standby of synchronous_standby_names, and none is there'
+  END AS refusal`;
 
 export async function inspectServer(url: string, system: System): Promise<ServerFindings> {
   const named = "PARLEY_DATABASE_URL";
@@ -40,6 +53,7 @@ export async function inspectServer(url: string, system: System): Promise<Server
       clockOffMs: await clockOffMs(session, system),
       secretMark: (await factsOf(session.sql).read()).secret ?? null,
       standbys: await session.sql.prepare<object, Standby>(STANDBYS).all({}),
+      ...await session.sql.prepare<object, { refusal: string | null }>(REFUSAL).one({}),
     };
   } finally {
     await session.close();
