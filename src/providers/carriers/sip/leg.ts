@@ -1,11 +1,13 @@
 // One SIP call as the voice session sees it: joins its signalling and its media. Made by sip.ts,
 // for calls we place and calls we answer.
+import { isIP } from "node:net";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Leg, LegEndCause, LegEvent, LegQuality } from "#providers/carriers/port.ts";
 import type { Dialog, DialogEvents } from "./dialogs/call-types.ts";
-import { mayLeadTo, plainHost, type MayReach } from "./transport/peer.ts";
+import { isAddress, mayLeadTo, plainHost, type MayReach } from "./transport/peer.ts";
+import type { Names } from "./trunks/trunk-roster.ts";
 import type { Codec } from "./grammar/codec-names.ts";
 import { openRtpSession, type RtpSession } from "./media/rtp-session.ts";
 import {
@@ -18,6 +20,7 @@ export interface LegOptions {
   publish(event: LegEvent): void;
   rtp: { host: string; ports: { min: number; max: number } | null };
   mayReach: MayReach;
+  names: Pick<Names, "addresses">;
   system: System;
   log: Logger;
 }
@@ -46,6 +49,8 @@ interface Failure {
 /** After this time a transfer whose outcome nobody has reported has failed. */
 const TRANSFER_MS = 45_000;
 const NOT_ACCEPTABLE = 488;
+/** Names in the far end's SDP that are resolved in one call. */
+const NAMES_MAX = 4;
 const NO_ACK = "the caller did not acknowledge the answer (ACK)";
 const NO_REFRESH = "the far end did not refresh the session, or answers no more";
 const NO_CODEC = "488 no codec in common";
@@ -79,6 +84,9 @@ export class SipLeg implements Leg {
   #isHeld = false;
   /** Telephone events were agreed on, or nothing is agreed on yet. */
   #hasEvents = true;
+  #latest: Agreed | null = null;
+  /** Keyed by the name in the far end's SDP; empty until it is resolved. */
+  readonly #addresses = new Map<string, string>();
   /** Times out a transfer whose outcome nobody reports. */
   #transferring: Timer | null = null;
   /** Ends the call while there is no dialog yet. */
@@ -240,13 +248,43 @@ export class SipLeg implements Leg {
 
   #agreed(agreed: Agreed): void {
     this.#hasEvents = agreed.telephoneEvent !== null;
-    const { remote } = agreed;
-    const isAllowed = mayLeadTo(remote.host, this.#peerHost, this.#options.mayReach);
-    const host = plainHost(isAllowed ? remote.host : this.#peerHost);
-    this.#rtp?.agree({ ...agreed, remote: { ...remote, host } });
+    this.#latest = agreed;
+    this.#lead(agreed);
     if (agreed.isHeld === this.#isHeld) return;
     this.#isHeld = agreed.isHeld;
     if (this.#isAnswered) this.#publish({ kind: "held", isHeld: agreed.isHeld });
+  }
+
+  /** Sends audio to the address agreed on, or else to where the signalling comes from. */
+  #lead(agreed: Agreed): void {
+    const { remote } = agreed;
+    const address = isAddress(remote.host) ? remote.host : this.#addressOf(remote.host);
+    const isAllowed = address !== "" && mayLeadTo(address, this.#peerHost, this.#options.mayReach);
+    const host = plainHost(isAllowed ? address : this.#peerHost);
+    this.#rtp?.agree({ ...agreed, remote: { ...remote, host } });
+  }
+
+  /** Empty for a name that is not resolved; the audio is led there as soon as it is. */
+  #addressOf(name: string): string {
+    const known = this.#addresses.get(name);
+    if (known === undefined && this.#addresses.size < NAMES_MAX) {
+      this.#addresses.set(name, "");
+      void this.#resolve(name);
+    }
+    return known ?? "";
+  }
+
+  async #resolve(name: string): Promise<void> {
+    const { names, log } = this.#options;
+    const found = await names.addresses(name).catch((error: unknown) => {
+      log.info({ cause: String(error) }, "a name in the SDP of a call cannot be resolved");
+      return [];
+    });
+    const family = isIP(this.#opened().host);
+    const address = found.find((one) => isIP(one) === family);
+    if (address === undefined) return;
+    this.#addresses.set(name, address);
+    if (this.#latest?.remote.host === name) this.#lead(this.#latest);
   }
 
   #publish(event: LegEvent): void {

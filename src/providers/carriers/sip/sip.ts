@@ -83,7 +83,7 @@ export async function createSipCarrier(options: SipCarrierOptions): Promise<SipC
   const names = options.names ?? createSystemNames(system);
   const roster = new TrunkRoster({ ...options, mayReach, agent, names });
   const rtp = { host: options.host, ports: options.rtpPorts };
-  const parts = { agent, roster, rtp, mayReach, system, log };
+  const parts = { agent, roster, rtp, mayReach, names, system, log };
 
   const receive = (invite: IncomingInvite): void => {
     const sender = identify({ roster, digest, failures, logTied }, invite);
@@ -153,7 +153,7 @@ interface Offered {
   trunk: TrunkSetup | null;
 }
 
-interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "system" | "log"> {
+interface Parts extends Pick<LegOptions, "rtp" | "mayReach" | "names" | "system" | "log"> {
   agent: UserAgent;
   roster: TrunkRoster;
 }

@@ -135,7 +135,15 @@ test("[SI17] types, addresses and attributes are parsed in all their forms", () 
   assert.equal(audioOf("m=audio 4000/2 RTP/AVP 0", "c=IN IP4 198.51.100.7/127").host, "198.51.100.7");
   assert.equal(audioOf("m=audio 4000 RTP/AVP 0", "c=IN IP6 2001:DB8::7").host, "2001:db8::7");
   assert.equal(audioOf("m=audio 4000 RTP/AVP 0", "a=rtcp:4711 IN IP4 192.0.2.3").rtcpPort, 4711);
-  for (const where of ["IN IP4 example.com", "IN IP4 2001:db8::1", "IN IP6 192.0.2.1", "IN IP6 fe80::1%eth0", "IN IP4 239.1.1.1", "IN IP4 255.255.255.255", "IN IP6 ff02::1", "ATM NSAP 1", ""]) {
+  for (const name of ["IN IP4 Media.example.com", "IN IP6 gateway", "IN IP4 a_b.example.com./127"]) {
+    assert.match(parseSdp(`v=0\r\nc=${name}\r\nm=audio 4000 RTP/AVP 0\r\n`)!.audio.host, /^[a-z._]+$/);
+  }
+  const numbers = ["127.1", "2130706433", "0x7f000001", "999.1.1.1", "1.2.3.4.5"];
+  const odd = ["a,b", "a;b", "-", ".", "a..b", "ex@mple.com", "a".repeat(64), "a.".repeat(127) + "com"];
+  for (const name of [...numbers, ...odd]) {
+    assert.equal(parseSdp(`v=0\r\nc=IN IP4 ${name}\r\nm=audio 4000 RTP/AVP 0\r\n`), null, name);
+  }
+  for (const where of ["IN IP4 2001:db8::1", "IN IP6 192.0.2.1", "IN IP6 fe80::1%eth0", "IN IP4 239.1.1.1", "IN IP4 255.255.255.255", "IN IP6 ff02::1", "ATM NSAP 1", ""]) {
     assert.equal(parseSdp(`v=0\r\nc=${where}\r\nm=audio 4000 RTP/AVP 0\r\n`), null, where);
   }
   for (const media of ["m=audio x RTP/AVP 0", "m=audio -1 RTP/AVP 0", "m=audio 65536 RTP/AVP 0", "m=audio 4000 RTP/AVP", "m=", "m=audio 4000 UDP/TLS/RTP/SAVPF 0", "m=video 4000 RTP/AVP 31", "m=image 4000 udptl t38"]) {

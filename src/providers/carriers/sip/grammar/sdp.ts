@@ -18,7 +18,7 @@ export type Direction = "sendrecv" | "sendonly" | "recvonly" | "inactive";
 
 /** The audio of the far end's description. */
 interface RemoteMedia {
-  /** An IP address; empty when the line is refused and names none. */
+  /** An IP address or a name; empty when the line is refused and has neither. */
   host: string;
   /** 0 when the line is refused. */
   port: number;
@@ -70,6 +70,7 @@ export interface Agreed {
   comfortNoise: number | null;
   /** The payload types of our offer, which the far end may send besides its own (RFC 3264 6.1). */
   offered?: { payloadType: number; telephoneEvent: number };
+  /** `host`: an IP address or a name. */
   remote: { host: string; port: number; rtcpPort: number | null };
   isHeld: boolean;
   srtp: { local: SrtpKey; remote: SrtpKey } | null;
@@ -201,19 +202,23 @@ function attributes(lines: string[], name: string): string[] {
 const directionOf = (lines: string[]): Direction | undefined =>
   DIRECTIONS.find((direction) => lines.includes(`a=${direction}`));
 
-/** Accepts IP addresses only, so that a caller cannot make us resolve names. */
+/** A name; the last label has to begin with a letter, so that no number passes for one. */
+const NAME = /^(?:[a-z0-9_-]{1,63}\.)*[a-z][a-z0-9-]{0,62}\.?$/;
+const NAME_LENGTH_MAX = 253;
+
 function readHost(lines: string[]): string | null {
   const line = lines.find((candidate) => candidate.startsWith("c="));
   const [net, family, address = ""] = (line ?? "").slice(2).trim().split(/[ \t]+/, 3);
-  const host = address.slice(0, 64).split("/", 1)[0]?.toLowerCase() ?? "";
+  const host = address.slice(0, NAME_LENGTH_MAX + 1).split("/", 1)[0]?.toLowerCase() ?? "";
   if (net?.toUpperCase() !== "IN" || host.includes("%")) return null;
-  if (family?.toUpperCase() === "IP4") return isIPv4(host) ? host : null;
-  return family?.toUpperCase() === "IP6" && isIPv6(host) ? host : null;
+  const isAddress = { IP4: isIPv4, IP6: isIPv6 }[family?.toUpperCase() ?? ""];
+  if (isAddress?.(host)) return host;
+  return isAddress && host.length <= NAME_LENGTH_MAX && NAME.test(host) ? host : null;
 }
 
 const isMulticast = (host: string): boolean => host.includes(":")
   ? host.startsWith("ff")
-  : Number(host.split(".", 1)[0]) >= 224;
+  : isIPv4(host) && Number(host.split(".", 1)[0]) >= 224;
 
 function readFormats(
   line: MediaLine,

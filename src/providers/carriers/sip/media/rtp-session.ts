@@ -49,7 +49,7 @@ export interface RtpSessionOptions extends PairOptions {
 export interface RtpSession {
   /** The port of RTP, even; RTCP has the next one. */
   readonly port: number;
-  /** Called with the first agreement and again after each re-INVITE. */
+  /** Called with the first agreement and after each re-INVITE; `remote` is an address. */
   agree(agreed: Agreed): void;
   /** 20 ms, every 20 ms; the array is not kept. */
   send(pcm: Int16Array): void;
@@ -278,7 +278,6 @@ class Session implements RtpSession {
     this.#rtp.send(bytes, to.port, forSocket(this.#options.host, to.address));
   }
 
-  /** Host names are never resolved: telephones' SDP has addresses, and a DNS query would leak. */
   #target(): Place | null {
     if (this.#latch.current) return this.#latch.current;
     const remote = this.#agreed?.remote;
