@@ -165,7 +165,7 @@ test("[SI52] unsupported requests are refused and leave no state", async () => {
   const cases: [string, string, string?][] = [
     ["501", requestText("FROBNICATE", from)],
     ["405", requestText("REGISTER", from)],
-    ["420", requestText("INVITE", from, { Require: "100rel, timer" }, SDP("x")), "Unsupported"],
+    ["420", requestText("INVITE", from, { Require: "replaces, timer" }, SDP("x")), "Unsupported"],
     ["481", requestText("BYE", from, { To: "<sip:bob@example.org>;tag=unknown" })],
     ["481", requestText("CANCEL", from)],
     ["481", requestText("BYE", from)],
@@ -189,6 +189,17 @@ test("[SI52] unsupported requests are refused and leave no state", async () => {
   assert.match(headers.get("To")!, /tag=/);
   assert.equal(bob.agent.counts().transactions, 0);
   assert.equal(bob.invites.events.length, 0);
+});
+
+test("[SI197] a caller who requires reliable provisional responses is answered without any", async () => {
+  const [bob, from] = [await phone(), await wire()];
+  const call = { "Call-ID": "reliable", "From": "<sip:wire@example.org>;tag=rel" };
+  from.say(bob.peer, requestText("INVITE", from, { ...call, Require: "100rel" }, SDP("x")));
+  const invite = await bob.invite();
+  invite.ring();
+  invite.accept(SDP("reply"));
+  await from.heard.event("200");
+  assert.deepEqual(from.heard.kinds(), ["100", "200"]);
 });
 
 test("[SI53] the same INVITE arriving by a second path is refused with 482", async () => {

@@ -8,6 +8,7 @@ import { earlyCall, type EarlyCall } from "./early.ts";
 import { responseTo, type SipRequest, type SipResponse } from "#providers/carriers/sip/grammar/message.ts";
 import { plainHost, type Peer } from "#providers/carriers/sip/transport/peer.ts";
 import type { ServerTransaction } from "#providers/carriers/sip/transport/server-transactions.ts";
+import { RELIABLE } from "./screening.ts";
 import { Session } from "./sip-session.ts";
 import { answerTerms } from "./session-timer.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
@@ -69,6 +70,8 @@ export class Incoming implements IncomingInvite {
 
   ring(): void {
     if (!this.#isOpen || this.#ringing !== null) return;
+    // A 180 would have to be reliable; the answer soon follows, and needs none before it.
+    if (tokensOf(this.request.headers, "Require").includes(RELIABLE)) return;
     const response = responseTo(this.request, 180, undefined, this.tag);
     response.headers.add("Contact", this.#contact).add("Allow", ALLOW);
     this.#respond(response);

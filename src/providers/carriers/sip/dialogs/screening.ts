@@ -12,6 +12,8 @@ const KNOWN = new Set([
   ...METHODS, "REGISTER", "SUBSCRIBE", "PUBLISH", "MESSAGE", "REFER", "PRACK",
 ]);
 const EXTENSIONS = new Set(SUPPORTED.split(", "));
+/** Reliable provisional responses (RFC 3262). Who requires them gets none that needs a PRACK. */
+export const RELIABLE = "100rel";
 
 /** Null when the request passes. `tag` is for the To of the refusal. */
 export function refusalOf(request: SipRequest, tag: string | undefined): SipResponse | null {
@@ -21,7 +23,8 @@ export function refusalOf(request: SipRequest, tag: string | undefined): SipResp
     response.headers.add("Allow", ALLOW);
     return response;
   }
-  const missing = tokensOf(headers, "Require").filter((name) => !EXTENSIONS.has(name));
+  const missing = tokensOf(headers, "Require").filter((name) =>
+    !EXTENSIONS.has(name) && !(name === RELIABLE && method === "INVITE"));
   // Require does not apply to CANCEL and ACK (RFC 3261 8.2.2.3).
   if (missing.length > 0 && method !== "CANCEL" && method !== "ACK") {
     const response = responseTo(request, 420, undefined, tag);
