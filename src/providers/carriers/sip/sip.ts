@@ -228,7 +228,7 @@ async function place(
 }
 
 async function answer(parts: Parts, leg: SipLeg, offered: Offered | null): Promise<void> {
-  const { agent, roster } = parts;
+  const { roster } = parts;
   if (!offered) return leg.end("far_hung_up");
   const { invite, requiresSrtp, codecs, trunk } = offered;
   invite.onCancelled(() => leg.end("far_hung_up"));
@@ -236,7 +236,7 @@ async function answer(parts: Parts, leg: SipLeg, offered: Offered | null): Promi
   const { request, peer } = invite;
   const caller = parseUri(parseNameAddr(request.headers.get("From") ?? "")?.uri ?? "");
   const place = {
-    host: await agent.localHost(peer),
+    host: await mediaHost(parts, invite),
     peerHost: peer.host,
     domain: caller ? uriHost(caller.host) : uriHost(peer.host),
     isEncrypted: peer.transport === "tls",
@@ -251,6 +251,21 @@ async function answer(parts: Parts, leg: SipLeg, offered: Offered | null): Promi
     return leg.end("failed", NO_KEY.text);
   }
   leg.join(invite.accept(sdp, trunk && proofOf(trunk, peer, roster)));
+}
+
+/**
+ * Our address for the audio, of the family that the caller's has: signalling over IPv6 may be about
+ * audio over IPv4, and a telephone without the other family would hang up.
+ */
+async function mediaHost(
+  { agent, rtp }: Parts, { request, peer }: IncomingInvite,
+): Promise<string> {
+  const sdp = sdpOf(request);
+  const theirs = plainHost((typeof sdp === "string" && parseSdp(sdp)?.audio.host) || "");
+  const isOther = isIP(theirs) !== 0 && isIP(theirs) !== isIP(plainHost(peer.host));
+  if (!isOther || rtp.host !== "::" || theirs === "0.0.0.0") return agent.localHost(peer);
+  return agent.localHost({ host: theirs, port: peer.port, transport: "udp" })
+    .catch(() => agent.localHost(peer));
 }
 
 /** The code of a Warning (RFC 3261 20.43), and what is wrong with the sound that is offered. */

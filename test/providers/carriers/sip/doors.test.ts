@@ -207,6 +207,22 @@ test("[SI180] a call with optional SRTP continues unencrypted if the other side 
 test("[SI134] a caller who requires SRTP gets it over UDP too, and keeps its key through a re-INVITE", () =>
   assertKeyStays({ profile: "RTP/SAVP", offersAgain: true }));
 
+test("[SI198] a call over IPv6 about audio over IPv4 is answered with IPv4", async () => {
+  const trunk = open(await createWire("::1"));
+  const offers = createReceived<{ kind: "offer"; offer: Offer }>();
+  const carrier = open(await createCarrierTo(
+    [trunk], { address: "::1", port: trunk.peer.port, allowedNetworks: ["::1"] }, () => false, "::",
+    (offer) => offers.receive({ kind: "offer", offer })));
+  trunk.say(carrier.at.port, requestText("INVITE", trunk, {
+    Via: `SIP/2.0/UDP [::1]:${trunk.peer.port};branch=z9hG4bKfamily;rport`,
+    Contact: `<sip:w@[::1]:${trunk.peer.port}>`,
+  }, offerOf(4000, [])).replace("sip:bob@", "sip:+14155550100@"));
+  carrier.inbound.answer((await offers.event("offer")).offer.id, () => undefined);
+  const { body, headers } = (await trunk.heard.event("200")).message;
+  assert.match(body.toString(), /c=IN IP4 127\.0\.0\.\d+\r/);
+  assert.match(headers.get("Contact") ?? "", /@\[::1\]:/);
+});
+
 test("[SI107] listening on :: accepts and places calls over IPv6 and IPv4, with audio", async () => {
   for (const host of [TRUNK, "::1"]) {
     const trunk = open(await createWire(host));
