@@ -309,7 +309,7 @@ test("[LM1] a key has 20 requests in 10 seconds, then 429; headers state the tig
   await limited.close();
 });
 
-test("[AS151] ten samples of voices a minute, for each account", async () => {
+test("[AS151] each account gets ten voice samples a minute", async () => {
   const limited = await startTestServer({
     env: { PARLEY_RATE_LIMITS: "on", PARLEY_RATE_KEY_BURST: "100", PARLEY_SPEECH: "loopback" },
   });

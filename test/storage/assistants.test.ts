@@ -50,7 +50,7 @@ async function errorsOf(promise: Promise<unknown>): Promise<string[]> {
   return Object.keys(fault.errors ?? {});
 }
 
-test("[AS31] a change made by another process is seen at the next read", async () => {
+test("[AS31] a change made by another process is visible at the next read", async () => {
   const { id, uuid } = await created();
   assert.equal((await assistants.findByUuid(uuid))?.settings.system_prompt, "You are helpful.");
   assert.equal(
@@ -88,7 +88,7 @@ test("[AS32] an account has a bounded number of assistants", async () => {
   assert.equal((await create()).kind, "created");
 });
 
-test("[AS33] what is deleted elsewhere is taken from the account's assistants and no others", async () => {
+test("[AS33] what is deleted elsewhere is removed from its account's assistants only", async () => {
   const { id } = await created({ knowledgebase_id: 3, tool_ids: [1, 2] });
   const kept = await created({ knowledgebase_id: 4, tool_ids: [1] });
   const detach = createDetacher(createSql(foreign));
@@ -105,7 +105,7 @@ test("[AS33] what is deleted elsewhere is taken from the account's assistants an
   assert.deepEqual(await assistants.findById(kept.id), kept);
 });
 
-test("[AS98] a number that is gone leaves the transfers placed from it; the rest stays", async () => {
+test("[AS98] a deleted number is removed from the transfers that call from it; the rest stays", async () => {
   const transfer = (outbound_phone_id: number) => ({
     type: "warm_call_transfer" as const, supervisor_phone: "+15550001", outbound_phone_id,
     description: "Sales", hold_message: "A moment.",
@@ -134,7 +134,7 @@ test("[AS98] a number that is gone leaves the transfers placed from it; the rest
     ["tools.0.outbound_phone_id", "tools.1.outbound_phone_id"]);
 });
 
-test("[AS34] a setting that is newer than the row has its default", async () => {
+test("[AS34] a setting newer than the stored row has its default", async () => {
   const { id } = await created({ max_duration: 50 });
   const row = foreign.prepare<[number], { settings: string }>(
     "SELECT settings FROM assistants WHERE id = ?").get(id)!;
@@ -147,7 +147,7 @@ test("[AS34] a setting that is newer than the row has its default", async () => 
   assert.equal((await assistants.update(mine.id, id, { name: "B" })).settings.ringing_time, 30);
 });
 
-test("[AS35] tools and knowledgebases must be the account's own", async () => {
+test("[AS35] tools and knowledgebases must belong to the account", async () => {
   const { id } = await created({ tool_ids: [1, 9, 1], knowledgebase_id: 9 });
   assert.deepEqual((await assistants.findById(id))?.settings.tool_ids, [1, 9]);
   const wrong = { tool_ids: [1, 10, 11], knowledgebase_id: 10 };
@@ -160,7 +160,7 @@ test("[AS35] tools and knowledgebases must be the account's own", async () => {
     ["knowledgebase_id", "tool_ids.0"]);
 });
 
-test("[AS36] what is no longer there does not stand in the way of other changes", async () => {
+test("[AS36] references to deleted things do not block other changes", async () => {
   const { id } = await created({ tool_ids: [9], knowledgebase_id: 9, folder_id: null });
   const narrow = createAssistants({
     store: storage.assistants, phoneNumbers: storage.phoneNumbers, catalogs: loadCatalogs(),
@@ -172,7 +172,7 @@ test("[AS36] what is no longer there does not stand in the way of other changes"
   assert.equal((await narrow.update(mine.id, id, { name: "Still" })).name, "Still");
 });
 
-test("[AS37] a mode without a default model needs one to be named", async () => {
+test("[AS37] a mode without a default model requires one to be named", async () => {
   const { id } = await created();
   assert.deepEqual(
     await errorsOf(assistants.update(mine.id, id, { mode: "dualplex" })), ["multimodal_model_id"]);
@@ -180,7 +180,7 @@ test("[AS37] a mode without a default model needs one to be named", async () => 
   assert.deepEqual([there.mode, there.settings.multimodal_model_id], ["dualplex", 7]);
 });
 
-test("[AS38] a reference deleted between judging and writing is refused, not broken", async () => {
+test("[AS38] a reference deleted between validation and writing is refused, not left dangling", async () => {
   const { id, updatedAt, settings } = await created();
   const columns = {
     name: "A", type: "inbound", status: "active", mode: "pipeline", folderId: null,

@@ -33,7 +33,7 @@ const read = async (id: number, key = server.key) =>
 const change = (id: number, body: object, method = "PUT") =>
   server.call(method, `/user/assistant/${id}`, { body });
 
-test("[AS1] creating without the required fields names every one of them", async () => {
+test("[AS1] creating without the required fields names each of them", async () => {
   const { status, body } = await server.call("POST", "/user/assistant", { body: {} });
   assert.equal(status, 422);
   assert.deepEqual(body, {
@@ -51,7 +51,7 @@ test("[AS1] creating without the required fields names every one of them", async
   assert.deepEqual((await server.call("GET", "/user/assistants")).body, []);
 });
 
-test("[AS203] a name and a prompt make an assistant that answers; what was not chosen fits together", async () => {
+test("[AS203] a name and a prompt are enough for an assistant that answers; the defaults fit together", async () => {
   const { status, body } = await server.call("POST", "/user/assistant", {
     body: { name: "Front desk", system_prompt: "Be brief." },
   });
@@ -137,7 +137,7 @@ test("[AS3] the record has the contract's fields, types and defaults", async () 
   });
 });
 
-test("[AS202] the record says in which calls noise is cancelled, and sent back as it was read it stays so", async () => {
+test("[AS202] the record says which calls get noise cancellation, and sending it back changes nothing", async () => {
   const { id } = await newAssistant(server);
   const { assistants } = server.app.features;
   const states = [];
@@ -160,7 +160,7 @@ test("[AS202] the record says in which calls noise is cancelled, and sent back a
   assert.deepEqual(states, [web, everywhere, off, web, everywhere, off, web, web]);
 });
 
-test("[AS4] assistants/get pages the account's records, by type when asked", async () => {
+test("[AS4] assistants/get pages the account's records, filtered by type when asked", async () => {
   const { key } = await server.newAccount();
   const ids: number[] = [];
   for (let index = 0; index < 11; index += 1) {
@@ -190,7 +190,7 @@ test("[AS4] assistants/get pages the account's records, by type when asked", asy
   });
 });
 
-test("[AS5] the unpaged lists are bare arrays: all records, and the outbound ones in short", async () => {
+test("[AS5] the unpaged lists are bare arrays: all in full, or the outbound ones in short form", async () => {
   const { key, accountId } = await server.newAccount();
   await newAssistant(server, {}, key);
   const { id } = await newAssistant(server, { type: "outbound", variables: { a: "b" } }, key);
@@ -209,7 +209,7 @@ test("[AS5] the unpaged lists are bare arrays: all records, and the outbound one
   }]);
 });
 
-test("[AS6] an update changes what was sent and nothing else, by PUT and by PATCH", async () => {
+test("[AS6] PUT and PATCH change only the fields that were sent", async () => {
   const { id, uuid } = await newAssistant(server, { max_duration: 100 });
   const before = await read(id);
   const put = await change(id, { name: "Renamed", status: "active", no_such_field: 1, toString: 2 });
@@ -282,7 +282,7 @@ test("[AS22] another account's key gets 404 on every id route and changes nothin
   assert.equal(anonymous.status, 401);
 });
 
-test("[AS14] rows of another account are refused wherever an assistant names one", async () => {
+test("[AS14] an assistant that names rows of another account is refused", async () => {
   const other = await server.newAccount();
   const folder = await server.call("POST", "/user/folder", {
     key: other.key, body: { name: "Theirs" },
@@ -354,7 +354,7 @@ test("[AS15] an inbound assistant takes a free number that can be called", async
   assert.equal((await server.call("PUT", `/user/assistant/${id}`, same)).status, 200);
 });
 
-test("[AS26] of many who want one number at once, one inbound assistant gets it", async () => {
+test("[AS26] of many concurrent requests for one number, one inbound assistant gets it", async () => {
   const { key, accountId } = await server.newAccount();
   const number = await addNumber(accountId, "+15550005");
   const replies = await Promise.all(Array.from({ length: 8 }, () =>

@@ -20,7 +20,7 @@ async function create(path: string, key: string, name: string): Promise<number> 
   return body.data.id;
 }
 
-test("[AS50] a group is created with a name and a color and listed with its assistants' count", async () => {
+test("[AS50] a group is created with a name and a color and listed with its number of assistants", async () => {
   for (const { noun, single, plural } of KINDS) {
     const { key } = await server.newAccount();
     const { status, body } = await server.call("POST", single, {
@@ -77,7 +77,7 @@ test("[AS51] a name is required, has at most 255 characters and is unique within
   }
 });
 
-test("[AS52] of many who create one name at once, one succeeds", async () => {
+test("[AS52] of many concurrent requests to create one name, one succeeds", async () => {
   for (const { single } of KINDS) {
     const { key } = await server.newAccount();
     const replies = await Promise.all(Array.from({ length: 8 }, () =>
@@ -86,7 +86,7 @@ test("[AS52] of many who create one name at once, one succeeds", async () => {
   }
 });
 
-test("[AS53] an update changes what was sent; null clears the color", async () => {
+test("[AS53] an update changes only what was sent; null clears the color", async () => {
   for (const { noun, single, plural } of KINDS) {
     const { key } = await server.newAccount();
     const { body: made } = await server.call("POST", single, {
@@ -106,7 +106,7 @@ test("[AS53] an update changes what was sent; null clears the color", async () =
   }
 });
 
-test("[AS54] deleting a group takes only the link from its assistants", async () => {
+test("[AS54] deleting a group leaves its assistants and removes only the link", async () => {
   for (const { noun, single } of KINDS) {
     const { key } = await server.newAccount();
     const [id, kept] = [await create(single, key, "Gone"), await create(single, key, "Kept")];
@@ -125,7 +125,7 @@ test("[AS54] deleting a group takes only the link from its assistants", async ()
   }
 });
 
-test("[AS55] labels and the folder of an assistant are replaced as a whole", async () => {
+test("[AS55] an assistant's labels and folder are replaced as a whole", async () => {
   const { key } = await server.newAccount();
   const [a, b] = [await create("/user/label", key, "a"), await create("/user/label", key, "b")];
   const folder = await create("/user/folder", key, "f");

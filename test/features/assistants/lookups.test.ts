@@ -21,7 +21,7 @@ const named = (rows: Record<string, unknown>[]) =>
   rows.map(({ available: _, missing: __, ...row }) => row);
 const ids = (rows: Record<string, unknown>[]) => rows.map(({ id }) => id);
 
-test("[AS40] languages have id, name, two-letter code and what calls in them lack; the documented ids stand", async () => {
+test("[AS40] languages have id, name, two-letter code and what their calls lack; documented ids are fixed", async () => {
   const languages = await lookup("languages");
   assert.equal(languages.length, 40);
   assert.deepEqual(languages.slice(0, 10).map(({ id, name, iso_2 }) => [id, name, iso_2]), [
@@ -34,7 +34,7 @@ test("[AS40] languages have id, name, two-letter code and what calls in them lac
   assert.equal(new Set(languages.map(({ iso_2 }) => iso_2)).size, 40);
 });
 
-test("[AS41] models are listed by type, llm when none is asked for; only the others have a code", async () => {
+test("[AS41] models are listed by type, llm by default; only the other types have a code", async () => {
   const llms = await lookup("models");
   assert.deepEqual(llms, await lookup("models?type=llm"));
   assert.ok(llms.length > 0 && named(llms).every((row) => Object.keys(row).join() === "id,name"));
@@ -99,7 +99,7 @@ test("[AS43] voices are filtered by mode, language, provider, gender, age, accen
   });
 });
 
-test("[AS44] speech providers have the documented ids and are narrowed by language", async () => {
+test("[AS44] speech providers have the documented ids and are filtered by language", async () => {
   const synthesizers = await lookup("synthesizer-providers");
   assert.deepEqual(named(synthesizers).slice(0, 2), [
     { id: 1, name: "ElevenLabs", code: "elevenlabs" },
@@ -120,7 +120,7 @@ test("[AS44] speech providers have the documented ids and are narrowed by langua
   assert.deepEqual(await lookup("transcriber-providers?language_id=999"), []);
 });
 
-test("[PN1] assignable numbers: all with their availability, or those an inbound assistant can get", async () => {
+test("[PN1] assignable numbers: all with availability, or those for inbound assistants", async () => {
   const { key, accountId } = await server.newAccount();
   const other = await server.newAccount();
   const add = (owner: number, number: string, type: string): Promise<number> =>
@@ -148,7 +148,7 @@ test("[PN1] assignable numbers: all with their availability, or those an inbound
   assert.equal(status, 422);
 });
 
-test("[AS45] a catalog with a wrong row stops the start and names its place", () => {
+test("[AS45] an invalid catalog row stops the start and is named with its place", () => {
   const shipped = join(import.meta.dirname, "../../../data");
   const broken = (file: string, edit: (rows: Record<string, unknown>[]) => void): string => {
     const folder = testDataDir();
@@ -170,7 +170,7 @@ test("[AS45] a catalog with a wrong row stops the start and names its place", ()
   assert.throws(() => loadCatalogs(undefined, unknown), /voice 1 names an unknown language/);
 });
 
-test("[AS46] plans cap tools, campaigns and parallel calls; an unknown plan is the default one", () => {
+test("[AS46] plans cap tools, campaigns and parallel calls; an unknown plan means the default one", () => {
   const catalogs = loadCatalogs();
   assert.deepEqual(
     catalogs.plan("self-hosted"), { tools: 100, campaigns: 100, parallel_calls: 10 });

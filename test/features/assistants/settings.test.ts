@@ -26,7 +26,7 @@ async function assertRefused(body: object, errors: Record<string, string>): Prom
   ]);
 }
 
-test("[AS7] null puts an optional field back to its default", async () => {
+test("[AS7] null resets an optional field to its default", async () => {
   const { status } = await change({
     max_duration: 99, reengagement_prompt: "Hm?", fillers: true, variables: { a: "b" },
     filler_config: { neutral: ["Hm."] }, turn_detection_threshold: 0.4, status: "active",
@@ -75,7 +75,7 @@ test("[AS8] lists and maps are replaced as a whole", async () => {
   assert.deepEqual([twice.variables, twice.tools], [{}, []]);
 });
 
-test("[AS9] a change of mode resets what the mode decides", async () => {
+test("[AS9] changing the mode resets the fields that depend on it", async () => {
   const { id: own } = await newAssistant(server, {
     synthesizer_provider_id: 1, transcriber_provider_id: 1, fillers: true,
     allow_interruptions: false, knowledgebase_mode: "prompt", max_duration: 77,
@@ -97,7 +97,7 @@ test("[AS9] a change of mode resets what the mode decides", async () => {
   assert.equal((await read(own)).synthesizer_provider_id, 4);
 });
 
-test("[AS10] what pipeline alone can do is refused in the other modes", async () => {
+test("[AS10] features of pipeline mode alone are refused in the other modes", async () => {
   for (const mode of ["multimodal", "dualplex"]) {
     await assertRefused(
       { mode, allow_interruptions: false, fillers: true, knowledgebase_mode: "prompt" },
@@ -144,7 +144,7 @@ test("[AS12] each mode needs a model of its own type", async () => {
   );
 });
 
-test("[AS13] speech providers must exist, fit the mode and know the language", async () => {
+test("[AS13] speech providers must exist, fit the mode and support the language", async () => {
   await assertRefused(
     { synthesizer_provider_id: 5, transcriber_provider_id: 99, language_id: 5 },
     {
@@ -168,7 +168,7 @@ test("[AS13] speech providers must exist, fit the mode and know the language", a
   assert.equal(status, 201);
 });
 
-test("[AS16] an active webhook needs a URL, and every URL must be one", async () => {
+test("[AS16] an active webhook needs a URL, and every URL must be valid", async () => {
   await assertRefused(
     { is_webhook_active: true },
     { webhook_url: "The webhook url field is required when is webhook active is true." });
@@ -187,7 +187,7 @@ test("[AS16] an active webhook needs a URL, and every URL must be one", async ()
   assert.equal((await change({ is_webhook_active: false, webhook_url: null })).status, 200);
 });
 
-test("[AS17] built-in tools are flat on the way in and {type, data} on the way out", async () => {
+test("[AS17] built-in tools are accepted flat and returned as {type, data}", async () => {
   const other = await newAssistant(server);
   const { status } = await change({
     tools: [
@@ -220,7 +220,7 @@ test("[AS17] built-in tools are flat on the way in and {type, data} on the way o
   ]);
 });
 
-test("[AS18] every member of a built-in tool at fault is named; nobody transfers to itself", async () => {
+test("[AS18] every invalid member of a built-in tool is named; an assistant cannot transfer to itself", async () => {
   await assertRefused(
     {
       tools: [
@@ -264,7 +264,7 @@ test("[AS18] every member of a built-in tool at fault is named; nobody transfers
   );
 });
 
-test("[AS19] every bounded setting refuses what is outside its bounds", async () => {
+test("[AS19] every bounded setting refuses values outside its bounds", async () => {
   const bounds: Record<string, [number, number]> = {
     turn_detection_threshold: [0, 1], voice_stability: [0, 1], voice_similarity: [0, 1],
     llm_temperature: [0, 1], max_duration: [20, 1200], max_silence_duration: [1, 360],
@@ -295,7 +295,7 @@ test("[AS19] every bounded setting refuses what is outside its bounds", async ()
   );
 });
 
-test("[AS20] one refusal names what is wrong with each field and what is wrong between them", async () => {
+test("[AS20] one refusal names every invalid field and every conflict between fields", async () => {
   const { status, body } = await create({
     name: "", mode: "sideways", voice_id: 77_777, timezone: "+02:00", ambient_sound: "rain",
     language_id: 99, secondary_language_ids: [1, 98], is_webhook_active: "yes", label_ids: [5],
@@ -331,7 +331,7 @@ test("[AS20] one refusal names what is wrong with each field and what is wrong b
     { "post_call_schema.1.name": "The post call schema.1.name has a duplicate value." });
 });
 
-test("[AS24] what the API shows can be sent back as it is, and clients' spellings are read", async () => {
+test("[AS24] what the API returns can be sent back, and clients' spellings are accepted", async () => {
   await change({
     tools: [{ type: "end_call", description: "When done" }], allowed_origins: ["*"],
     daily_spend_cap: "2.50", widget_settings: { position: "right-top" },
@@ -352,7 +352,7 @@ test("[AS24] what the API shows can be sent back as it is, and clients' spelling
     [true, 1, 0, "1.10", null, null, null]);
 });
 
-test("[AS27] variables are names and texts; numbers, booleans and objects become texts", async () => {
+test("[AS27] variables map names to text; numbers, booleans and objects become text", async () => {
   await change({ variables: { _a1: 1.5, B: true, toString: "x", long: "y".repeat(4000) } });
   const { variables } = await read();
   assert.deepEqual(variables, { _a1: "1.5", B: "true", toString: "x", long: "y".repeat(4000) });
@@ -370,7 +370,7 @@ test("[AS27] variables are names and texts; numbers, booleans and objects become
   assert.deepEqual((await read()).variables, variables);
 });
 
-test("[AS28] widget settings take both spellings of the position", async () => {
+test("[AS28] widget settings accept both spellings of the position", async () => {
   for (const [given, kept] of [
     ["left-bottom", "bottom-left"], ["bottom-center", "bottom-center"],
     ["center-top", "top-center"], ["middle-right", "middle-right"],
@@ -388,7 +388,7 @@ test("[AS28] widget settings take both spellings of the position", async () => {
   );
 });
 
-test("[AS29] allowed origins are exact origins or *; null leaves it to the server", async () => {
+test("[AS29] allowed origins are exact origins or *; null means the server's setting", async () => {
   const { status } = await change({
     allowed_origins: ["HTTPS://Shop.Example:443/", "http://localhost:3000", "*"],
   });
@@ -409,7 +409,7 @@ test("[AS29] allowed origins are exact origins or *; null leaves it to the serve
   assert.equal((await read()).allowed_origins, null);
 });
 
-test("[AS30] the daily spend cap is an amount of USD with at most six decimals", async () => {
+test("[AS30] the daily spend cap is in USD with at most six decimals", async () => {
   for (const [given, kept] of [[0, 0], ["0.5", 0.5], [0.000001, 0.000001], [null, null]]) {
     assert.equal((await change({ daily_spend_cap: given })).status, 200);
     assert.equal((await read()).daily_spend_cap, kept);
@@ -423,7 +423,7 @@ test("[AS30] the daily spend cap is an amount of USD with at most six decimals",
   }
 });
 
-test("[AS39] whatever is sent, the answer is 200 or a 422 about fields that were sent", async () => {
+test("[AS39] any input is answered with 200 or with a 422 about fields that were sent", async () => {
   const { id: own } = await newAssistant(server);
   const field = fc.constantFrom(...Object.keys(UpdateBody.properties), "toString", "zz");
   const value = fc.oneof(

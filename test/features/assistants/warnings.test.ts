@@ -36,7 +36,7 @@ const missingOf = async (at: TestServer, path: string, id: number) => {
   return row.missing;
 };
 
-test("[AS57] lists say of each model, voice and vendor whether it can be used, and what is missing", async () => {
+test("[AS57] lists say whether this server can use each model, voice and vendor, and what is missing", async () => {
   const unset = (setting: string) => `The setting ${setting} is not set on this server.`;
   for (const [path, id, setting] of [
     ["models", 1, "PARLEY_MODEL_URL"], ["models?type=multimodal", 101, "PARLEY_REALTIME_URL"],
@@ -54,7 +54,7 @@ test("[AS57] lists say of each model, voice and vendor whether it can be used, a
   assert.equal(flite?.available, true);
 });
 
-test("[AS58] a voice with a preview can be heard by anybody; one that cannot be heard has none", async () => {
+test("[AS58] anyone can hear a voice that has a preview; a voice that cannot be heard has none", async () => {
   const voices = await lookup(bare, "voices");
   assert.equal(voices.find(({ id }) => id === 10)?.preview_url, null);
   const url = voices.find(({ id }) => id === 1)?.preview_url;
@@ -74,7 +74,7 @@ test("[AS58] a voice with a preview can be heard by anybody; one that cannot be 
   }
 });
 
-test("[AS59] what does not act here is told with each create, update and read, by field", async () => {
+test("[AS59] create, update and read name each field of an assistant that has no effect on this server", async () => {
   const changes = {
     llm_model_id: 1, voice_id: 10, transcriber_provider_id: 1,
     tools: [{ type: "call_transfer", phone_number: "+12025550100", warm_transfer: true }],
@@ -99,7 +99,7 @@ test("[AS59] what does not act here is told with each create, update and read, b
   assert.deepEqual(fields((await rich.call("GET", `/user/assistant/${acting.id}`)).body), []);
 });
 
-test("[AS204] tools that the offline model never calls are told, with what a model that does wants", async () => {
+test("[AS204] a warning says when the offline model calls no tools, and what a model that does needs", async () => {
   const served = await startTestServer({ env: { PARLEY_MODEL_URL: "http://127.0.0.1:9/v1" } });
   const told = async (at: TestServer, settings: object): Promise<string[]> => {
     const made = await at.call("POST", "/user/tools", {
@@ -123,7 +123,7 @@ test("[AS204] tools that the offline model never calls are told, with what a mod
   }
 });
 
-test("[AS201] a transfer to an assistant that was deleted is told with the one that names it", async () => {
+test("[AS201] an assistant that transfers to a deleted assistant has a warning about it", async () => {
   const other = await newAssistant(bare, { llm_model_id: 2 });
   const { id } = await newAssistant(bare, {
     llm_model_id: 2, voice_id: 1,
@@ -165,7 +165,7 @@ test("[SP129] settings that this server's engines cannot use are warned about, o
     ["voice_stability", "voice_similarity", "recogniser_hints"]);
 });
 
-test("[AS60] every catalog row of a vendor has an adaptor", () => {
+test("[AS60] every vendor row of the catalog has an adaptor", () => {
   const catalogs = loadCatalogs();
   const none = "This server has no such engine.";
   assert.equal(whySynthesizerMissing(NOTHING_SET_UP, { code: "nonesuch", language: null }), none);

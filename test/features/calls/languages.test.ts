@@ -85,7 +85,7 @@ test("[CR121] languages are told apart by the recogniser's word, or by the text;
   assert.equal((await turn("what is this here", "fr")).current, "en");
 });
 
-test("[AS140] every language offered has fillers of each tone and the fixed sentences, in its own words", () => {
+test("[AS140] every offered language has its own fillers for each tone and its own fixed call phrases", () => {
   const offered = loadCatalogs().languages();
   assert.equal(offered.length, 40);
   const sentences = new Set<string>();
@@ -112,7 +112,7 @@ test("[CR125] hints are the owner's words, the assistant's name, its short varia
   assert.equal(hints.length, 100);
 });
 
-test("[AS97] recogniser_hints are kept as they were sent, and bounded", async () => {
+test("[AS97] recogniser_hints are stored as sent, and bounded", async () => {
   const { id } = await newAssistant(server, { recogniser_hints: ["Zwickau"] });
   const { body } = await server.call("GET", "/user/assistants/get?per_page=100");
   const shown = body.data.find((one: { id: number }) => one.id === id);

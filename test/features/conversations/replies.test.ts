@@ -68,7 +68,7 @@ test("[CV60] strangers read a class of failure, the owner the vendor's words", a
   assert.equal(await balanceOf(key), 5);
 });
 
-test("[MO60] a connection that failed names the setting that has the address, to the owner alone", async () => {
+test("[MO60] a failed connection names the setting with the address, to the owner only", async () => {
   const { key, uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   model.script(() => ({ fault: "reset_before_headers" }));
@@ -205,7 +205,7 @@ test("[EV60] a position the log has not reached is answered with stream_reset", 
   assert.match(seen, /event: stream_reset\ndata: \{"id":"2"/);
 });
 
-test("[AS80] a folder's and a label's number is never given again", async () => {
+test("[AS80] ids of folders and labels are never reused", async () => {
   const { key } = await server.newAccount();
   for (const kind of ["folder", "label"]) {
     const made = async (): Promise<number> => (await server.call("POST", `/user/${kind}`, {

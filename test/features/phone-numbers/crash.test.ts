@@ -66,14 +66,14 @@ const isOrder = ({ method }: TwilioRequest) => method === "POST";
 const WHOLE = { balance: 1.01, owned: 1, sold: 1, problems: [] };
 const NOTHING = { balance: 5, owned: 0, sold: 0, problems: [] };
 
-test("[PN27] killed while it looks for the number, nothing has happened and the key buys it", async () => {
+test("[PN27] killed during the number lookup: nothing has happened, and the same key then buys it", async () => {
   const { again, ...left } = await killDuringPurchase((killed) =>
     ({ method }) => (method === "GET" ? killed() : undefined));
   assert.deepEqual([again.status, again.replayed], [201, false]);
   assert.deepEqual(left, WHOLE);
 });
 
-test("[PN28] killed after the order, before the provider acts: given back, and the key says so", async () => {
+test("[PN28] killed after the order, before the provider acts: rolled back, and the key says so", async () => {
   const { again, ...left } = await killDuringPurchase((killed) =>
     (request) => (isOrder(request) ? killed() : undefined));
   assert.deepEqual([again.status, again.replayed, again.body], [500, true, {
@@ -94,7 +94,7 @@ test("[PN29] killed after the provider acted: found, completed and charged once;
   assert.deepEqual(left, WHOLE);
 });
 
-test("[PN30] killed twice, the second time while it looks the order up: still once and whole", async () => {
+test("[PN30] killed twice, the second time while looking up the order: still once and complete", async () => {
   twilio.available.set(NUMBER, "US");
   twilio.incoming.length = 0;
   const dataDir = testDataDir();

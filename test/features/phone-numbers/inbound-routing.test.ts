@@ -14,7 +14,7 @@ const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });
 after(() => server.close());
 const { routeInbound } = server.app.features.phoneNumbers;
 
-test("[PN47] an inbound call: the number in any spelling, the sender allowed, the assistant active", async () => {
+test("[PN47] an inbound call matches the number in any spelling, an allowed sender and an active assistant", async () => {
   const { key, accountId } = await server.newAccount();
   const other = await server.newAccount();
   const byIp = { inbound_authorization_type: "ip", allowed_inbound_ips: ["198.51.100.0/24"] };
@@ -71,7 +71,7 @@ test("[PN47] an inbound call: the number in any spelling, the sender allowed, th
   }
 });
 
-test("[PN153] a call that fits numbers of two accounts rings nowhere, unless the operator says whose it is", async () => {
+test("[PN153] a call that matches two accounts rings nowhere, unless the operator decides", async () => {
   const [one, other] = [await server.newAccount(), await server.newAccount()];
   const changes = (network: string) => ({
     phone_number: "+12015550171", country_code: "US", inbound_authorization_type: "ip",
@@ -98,7 +98,7 @@ test("[PN153] a call that fits numbers of two accounts rings nowhere, unless the
   assert.deepEqual(await routeInbound(arrival), rings);
 });
 
-test("[PN48] numbers bought here are rung by hosted carriers alone, and never as somebody's trunk", async () => {
+test("[PN48] purchased numbers ring only through hosted carriers, never through someone's trunk", async () => {
   const { key } = await server.newAccount();
   const buy = async (phoneNumber: string) => {
     const storage = await openBeside(server.dataDir);
@@ -133,7 +133,7 @@ test("[PN48] numbers bought here are rung by hosted carriers alone, and never as
   assert.equal(await route("+12015550199", null), "unknown_number");
 });
 
-test("[PN49] a number spelt for a trunk of its country is understood again, for every country", () => {
+test("[PN49] a number in its trunk's calling format is recognised again, for every country", () => {
   const known = Object.keys(examples).flatMap((countryCode) => {
     const number = getExampleNumber(countryCode as "DE", examples);
     return number ? [{ phoneNumber: number.number as string, countryCode }] : [];

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startTestServer } from "#support/server.ts";
 
-test("[PN91] SMS and WhatsApp are refused with a sentence, to who has a key", async () => {
+test("[PN91] with a valid key, SMS and WhatsApp routes answer 501 with an explanation", async () => {
   const server = await startTestServer();
   const sms = await server.call("POST", "/user/sms", { body: { from: 1, to: "+1", body: "Hi" } });
   assert.equal(sms.status, 501);

@@ -109,7 +109,7 @@ test("[PN10] search: own stock first, then the provider; by country and digits, 
     [500, { error: "Failed to search for phone numbers. Please try again." }]);
 });
 
-test("[PN11] a purchase charges a month, gives the number and tells both; Twilio carries its name", async () => {
+test("[PN11] a purchase charges a month, assigns the number and publishes both; Twilio stores its name", async () => {
   const number = onSale();
   const told: Record<string, unknown>[] = [];
   const { key, accountId } = await server.newAccount();
@@ -153,7 +153,7 @@ test("[PN11] a purchase charges a month, gives the number and tells both; Twilio
   assert.deepEqual(await problems(), []);
 });
 
-test("[PN12] every refusal of a purchase, word for word; none charges, none leaves anything behind", async () => {
+test("[PN12] each refusal of a purchase has its exact text, charges nothing and leaves nothing behind", async () => {
   const number = onSale();
   const refused = async (
     expected: [number, object], wanted: unknown, options: CallOptions = {},
@@ -195,7 +195,7 @@ test("[PN12] every refusal of a purchase, word for word; none charges, none leav
   assert.deepEqual(await problems(), []);
 });
 
-test("[PN13] the same Idempotency-Key buys once and gets the same answer; for another number it is refused", async () => {
+test("[PN13] the same Idempotency-Key buys once and repeats the answer; for another number it is refused", async () => {
   const { key } = await server.newAccount({ balance: "20" });
   const [number, other] = [onSale(), onSale()];
   const replays = (headers: Headers) => headers.get("idempotency-replayed") === "true";
@@ -234,7 +234,7 @@ test("[PN13] the same Idempotency-Key buys once and gets the same answer; for an
   assert.deepEqual(await problems(), []);
 });
 
-test("[PN14] of many who buy one number at once one gets it and pays", async () => {
+test("[PN14] of many concurrent purchases of one number, one gets it and pays", async () => {
   await inStock("+12015559002");
   for (const number of [onSale(), "+12015559002"]) {
     const buyers = await Promise.all(Array.from({ length: 5 }, () => server.newAccount()));
@@ -252,7 +252,7 @@ test("[PN14] of many who buy one number at once one gets it and pays", async () 
   assert.deepEqual(await problems(), []);
 });
 
-test("[PN15] whatever the provider does to an order, it is whole or it is nothing, and no number is lost", async () => {
+test("[PN15] whatever the provider does to an order, it completes or leaves nothing, and no number is lost", async () => {
   const isOrder = ({ method }: TwilioRequest) => method === "POST";
   const { key } = await server.newAccount();
   const unchanged = async (number: string) => {
@@ -316,7 +316,7 @@ test("[PN15] whatever the provider does to an order, it is whole or it is nothin
   assert.equal((await buy(never, { key })).status, 201);
 });
 
-test("[PN16] list, read, name: what the owner sees; no number can send SMS where the server cannot", async () => {
+test("[PN16] list, read, name: what the owner sees; no number sends SMS where the server cannot", async () => {
   const { key } = await server.newAccount({ balance: "20" });
   await inStock("+12015559003", { monthlyMicros: 0 });
   const sms = (await buy(onSale(), { key })).body.data as { id: number; phone_number: string };
@@ -349,7 +349,7 @@ test("[PN16] list, read, name: what the owner sees; no number can send SMS where
   assert.deepEqual([read.status, read.body.data], [200, (await all(key))[0]]);
 });
 
-test("[PN17] a released number works until its month ends, then everything loses it and calls stay", async () => {
+test("[PN17] a released number works until its month ends, then is detached everywhere; its calls stay", async () => {
   const { key, accountId } = await server.newAccount({ balance: "20" });
   const number = onSale();
   const { id } = (await buy(number, { key })).body.data as { id: number };
@@ -408,7 +408,7 @@ test("[PN17] a released number works until its month ends, then everything loses
   assert.deepEqual([gone.status, gone.body], [404, NOT_FOUND]);
 });
 
-test("[PN18] numbers without a subscription go at once; an own number is for sale again", async () => {
+test("[PN18] numbers without a subscription are released at once; an own number is for sale again", async () => {
   const { key, accountId } = await server.newAccount({ balance: "20" });
   for (const type of ["sip", "caller_id"]) {
     const id = await insertBeside(server.dataDir, `
@@ -428,7 +428,7 @@ test("[PN18] numbers without a subscription go at once; an own number is for sal
   assert.equal((await buy("+12015559004", { key })).status, 201);
 });
 
-test("[PN19] a stranger's number is not found, whatever is asked of it", async () => {
+test("[PN19] another account's number is not found on any route", async () => {
   const { key } = await server.newAccount();
   const { id } = (await buy(onSale(), { key })).body.data as { id: number };
   for (const path of [`/user/phone-numbers/${id}`, "/user/phone-numbers/999999"]) {

@@ -108,7 +108,7 @@ const MONTHS = [
 /** What was committed is published by the next tick. */
 const published = () => new Promise<void>((resolve) => process.nextTick(resolve));
 
-test("[PN20] months are the calendar's, counted from the first day, to the microsecond", () => {
+test("[PN20] billing months are calendar months from the first day, to the microsecond", () => {
   const anchor = Date.UTC(2028, 0, 31, 23, 59, 59, 999) * 1000 + 999;
   let at = anchor;
   const days = Array.from({ length: 14 }, () => {
@@ -139,7 +139,7 @@ test("[PN20] months are the calendar's, counted from the first day, to the micro
     }));
 });
 
-test("[PN21] a year of renewals: every month is charged once, on its day, and told", async () => {
+test("[PN21] a year of renewals: each month is charged once, on its day, and published", async () => {
   const { days, charged, balance, told, number } = await subscriber(20 * PRICE);
   await days(400);
   assert.deepEqual(await charged(), MONTHS.slice(0, 13));
@@ -148,7 +148,7 @@ test("[PN21] a year of renewals: every month is charged once, on its day, and to
   assert.deepEqual([(await number())?.status, (await number())?.graceUntil], ["active", null]);
 });
 
-test("[PN22] a short balance: grace, suspension, loss, each told; a top-up brings it back", async () => {
+test("[PN22] a short balance: grace, suspension, loss, each published; a top-up restores the number", async () => {
   const one = await subscriber(PRICE);
   await one.days(28);
   assert.equal((await one.number())?.status, "grace");
@@ -183,7 +183,7 @@ test("[PN22] a short balance: grace, suspension, loss, each told; a top-up bring
   assert.ok(await storage.numberInventory.findFreeNumber(one.phoneNumber));
 });
 
-test("[PN23] a clock that jumps over months, and restarts: each month once and in order", async () => {
+test("[PN23] clock jumps over months, and restarts: each month is charged once and in order", async () => {
   const rich = await subscriber(20 * PRICE);
   rich.system.advance(200 * DAY_MS);
   await Promise.all([rich.sweep(), rich.restart(), rich.restart()]);
@@ -210,7 +210,7 @@ test("[PN23] a clock that jumps over months, and restarts: each month once and i
   assert.deepEqual(leaver.told, ["released requested"]);
 });
 
-test("[PN24] any year of top-ups, stops and jumps: charges are the months paid, exactly, and in order", async () => {
+test("[PN24] any year of top-ups, stops and jumps: charges match the months paid exactly, in order", async () => {
   const step = fc.record({
     days: fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 70 })),
     credit: fc.oneof(
@@ -245,7 +245,7 @@ test("[PN24] any year of top-ups, stops and jumps: charges are the months paid, 
     }), { numRuns: 40 });
 });
 
-test("[PN25] the server's own clock renews; a suspended number is neither called from nor given", async () => {
+test("[PN25] the server's own clock renews; a suspended number neither calls nor can be assigned", async () => {
   const system = createManualSystem();
   const server = await startTestServer({ system, env: { PARLEY_SPEECH: "loopback" } });
   const { accountId, features } = { accountId: server.accountId, features: server.app.features };

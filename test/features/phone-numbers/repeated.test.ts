@@ -11,7 +11,7 @@ after(async () => {
   await twilio.close();
 });
 
-test("[PN32] a repeated purchase that is late to look for its number gets the first one's answer", async () => {
+test("[PN32] a repeated purchase whose lookup comes late gets the first one's answer", async () => {
   const number = "+12015550777";
   twilio.available.set(number, "US");
   const bought = Promise.withResolvers<void>();

@@ -69,7 +69,7 @@ test("[SO66] of two changes of a SIP trunk at the same moment both are kept, the
   }
 });
 
-test("[PN40] a trunk is a number of type sip; its password is sealed and never on the wire", async () => {
+test("[PN40] a trunk is a number of type sip; its password is sealed and never returned", async () => {
   const { key } = await server.newAccount();
   const sent = trunkBody({
     phone_number: " +49 30 901820-05 ", nickname: "Desk", sip_address: "PBX.Example.com.",
@@ -124,7 +124,7 @@ const FORMATS = "SIP calling format must be one of: +e164, e164, national.";
 const E164 = "The phone number must be in E.164 format (e.g. +1234567890).";
 const NETWORK = "Each allowed inbound ip must be an IP address, or a network such as 192.0.2.0/24.";
 
-test("[PN41] every field at fault is named at once, in the contract's words; nothing is saved", async () => {
+test("[PN41] all invalid fields are named at once, in the contract's words; nothing is saved", async () => {
   const { key } = await server.newAccount();
   const ip = { inbound_authorization_type: "ip" };
   const required = (field: string) => `The ${field} field is required.`;
@@ -183,7 +183,7 @@ test("[PN41] every field at fault is named at once, in the contract's words; not
   assert.equal((await newTrunk(server, { sip_trunk_type: "extension", phone_number: 7 }, key)).phone_number, "7");
 });
 
-test("[PN42] the same number, name and address twice: 409", async () => {
+test("[PN42] the same number, name and address a second time answers 409", async () => {
   const [{ key }, other] = [await server.newAccount(), await server.newAccount()];
   const body = trunkBody();
   const post = (changes = {}, by = key) =>
@@ -214,7 +214,7 @@ test("[PN42] the same number, name and address twice: 409", async () => {
   assert.deepEqual([deleted.status, deleted.body], [404, { error: "Phone number not found." }]);
 });
 
-test("[PN43] PUT changes what is sent; switching to auth clears the list of addresses", async () => {
+test("[PN43] PUT changes only what is sent; switching to auth clears the list of addresses", async () => {
   const trunk = await newTrunk(server, {
     inbound_authorization_type: "ip", allowed_inbound_ips: ["192.0.2.1", "2001:db8::/32"],
     sip_port: 5080, sip_transport: "tls",
@@ -256,7 +256,7 @@ test("[PN43] PUT changes what is sent; switching to auth clears the list of addr
   assert.equal((await server.call("GET", `/user/phone-numbers/${id}`)).body.data.phone_number, "1001");
 });
 
-test("[PN44] deleting the number deletes the trunk and takes it from assistants and campaigns", async () => {
+test("[PN44] deleting the number deletes the trunk and detaches it from assistants and campaigns", async () => {
   const { key, accountId } = await server.newAccount();
   const [trunk, kept] = [await newTrunk(server, {}, key), await newTrunk(server, {}, key)];
   const { id } = trunk;
@@ -287,7 +287,7 @@ test("[PN44] deleting the number deletes the trunk and takes it from assistants 
     server.dataDir, "SELECT password FROM sip_trunks WHERE phone_number_id = @id", { id }), []);
 });
 
-test("[PN45] addresses: names and IP addresses in their plain form; private ones where allowed", async () => {
+test("[PN45] addresses: plain names and IP addresses; private ones where allowed", async () => {
   const read: Record<string, string | null> = {
     "PBX.example.com": "pbx.example.com", "pbx": "pbx", "my_pbx.local.": "my_pbx.local",
     "192.0.2.7": "192.0.2.7", "[2001:DB8::7]": "2001:db8::7", "2001:db8::7": "2001:db8::7",
@@ -317,7 +317,7 @@ test("[PN45] addresses: names and IP addresses in their plain form; private ones
   assert.deepEqual([status, body.errors], [422, { sip_address: PRIVATE }]);
 });
 
-test("[PN46] the carrier has the trunks of all accounts, hears of each change, survives a bad secret", async (t) => {
+test("[PN46] the carrier lists the trunks of all accounts, is told of each change, survives a wrong secret", async (t) => {
   const dataDir = testDataDir();
   const env = { PARLEY_SECRET: "the first secret of this server", PARLEY_SPEECH: "loopback" };
   const first = await startTestServer({ dataDir, env });
@@ -359,7 +359,7 @@ test("[PN46] the carrier has the trunks of all accounts, hears of each change, s
   rmSync(dataDir, { recursive: true });
 });
 
-test("[PN152] a number another account has at the same carrier is refused, in any spelling, unless the operator says whose it is", async () => {
+test("[PN152] a number another account has at the carrier answers 409, unless the operator decides", async () => {
   const [{ key }, other] = [await server.newAccount(), await server.newAccount()];
   const number = "+493034340001";
   const byIp = { inbound_authorization_type: "ip", allowed_inbound_ips: ["203.0.113.0/24", "9.9.9.0/24"] };
@@ -413,7 +413,7 @@ test("[PN50] an account has a bounded number of trunks", async () => {
   }]);
 });
 
-test("[PN51] what cannot be stored is told so, and neither half of it is left", async () => {
+test("[PN51] a trunk that cannot be stored answers 500, and neither half of it remains", async () => {
   const { key } = await server.newAccount();
   const trunk = await newTrunk(server, {}, key);
   const refused = [

@@ -123,7 +123,7 @@ test("[MO43] no id or an unknown one means the first llm", async (t) => {
   assert.equal(await replyOf(catalogOf([]).resolve(null)), OFFLINE_REPLY);
 });
 
-test("[MO44] an entry speaks to its own server in its own way, through one adaptor", async (t) => {
+test("[MO44] an entry uses its own server, model and settings through one adaptor", async (t) => {
   const { catalogOf, main, spare } = await setUp(t);
   const entry = compatible(3, {
     model: "gpt-5-mini",
@@ -149,7 +149,7 @@ test("[MO45] an entry without a url uses the configured server and its key", asy
   assert.deepEqual(main.headers.map(({ authorization }) => authorization), ["Bearer k", "Bearer k"]);
 });
 
-test("[MO46] the configured key never goes to another server", async (t) => {
+test("[MO46] the configured key is never sent to another server", async (t) => {
   const { catalogOf, main, spare } = await setUp(t);
   const entries = [
     compatible(3, { model: "m", url: spare.url }),
@@ -162,7 +162,7 @@ test("[MO46] the configured key never goes to another server", async (t) => {
   assert.equal(main.headers[0]!.authorization, "Bearer k");
 });
 
-test("[MO47] an entry that is not set up gives way to the default model, with one warning", async (t) => {
+test("[MO47] an entry that is not set up falls back to the default model, with one warning", async (t) => {
   const { catalogOf, main, spare, warnings } = await setUp(t);
   const message = "a model is not set up, the default model answers";
   const catalog = catalogOf([standard, compatible(3, { model: "m" })]);
@@ -178,7 +178,7 @@ test("[MO47] an entry that is not set up gives way to the default model, with on
   assert.deepEqual(warnings, [{ model_id: 4, missing: "SOME_KEY", message }]);
 });
 
-test("[MO48] a model that fails before its first word is stood in for by its fallback", async (t) => {
+test("[MO48] a model that fails before its first word is replaced by its fallback", async (t) => {
   const { catalogOf, main, spare, warnings } = await setUp(t);
   const entry = compatible(3, { model: "m", url: main.url, fallback_id: 4 });
   const stand = compatible(4, { model: "s", url: spare.url, fallback_id: 3 });
@@ -196,7 +196,7 @@ test("[MO48] a model that fails before its first word is stood in for by its fal
   assert.equal(main.counts.requests, 3, "a fallback's fallback is not asked");
 });
 
-test("[MO49] nobody stands in after the first word or an abort", async (t) => {
+test("[MO49] no fallback is used after the first word or an abort", async (t) => {
   const { catalogOf, main, spare } = await setUp(t);
   const entry = compatible(3, { model: "m", url: main.url, fallback_id: 4 });
   const catalog = catalogOf([entry, compatible(4, { model: "s", url: spare.url })]);
@@ -211,7 +211,7 @@ test("[MO49] nobody stands in after the first word or an abort", async (t) => {
   assert.equal(spare.counts.requests, 0);
 });
 
-test("[MO50] a fallback that is missing or the model itself is none", async (t) => {
+test("[MO50] a fallback that is missing or the model itself is ignored with a warning", async (t) => {
   const { catalogOf, main, warnings } = await setUp(t);
   main.script(() => ({ status: 400 }));
   const entries = [3, 4].map((id) => compatible(id, { model: "m", url: main.url, fallback_id: 4 }));
@@ -226,14 +226,14 @@ test("[MO50] a fallback that is missing or the model itself is none", async (t) 
   ]);
 });
 
-test("[MO51] a list with one id twice or an impossible url is refused", async (t) => {
+test("[MO51] a list with a duplicate id or an invalid url is refused", async (t) => {
   const { catalogOf } = await setUp(t);
   assert.throws(() => catalogOf([standard, { ...offline, id: 1 }]), /an id to two models/);
   const entry = compatible(3, { url: "https://user:pass@host/v1" });
   assert.throws(() => catalogOf([standard, entry]), /no usable url for model 3/);
 });
 
-test("[MO52] closing drops the connections of all models, and may be done twice", async (t) => {
+test("[MO52] closing drops the connections of all models, and is idempotent", async (t) => {
   const { catalogOf, main } = await setUp(t);
   const entry = compatible(3, { model: "m", url: main.url });
   const catalog = catalogOf([standard, entry], { url: main.url, key: null, name: "m" });

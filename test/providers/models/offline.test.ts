@@ -46,7 +46,7 @@ const NOTHING =
   "I am the offline model of this assistant: I can only answer from its instructions and " +
   "documents, and I found nothing about that in them.";
 
-test("[MO31] the offline model answers with the sentences that fit the question", async () => {
+test("[MO31] the offline model answers with the sentences that match the question", async () => {
   const cases = {
     "How much does a haircut cost?": "A haircut costs 25 euros.",
     "what does coloring or COLOURING cost?": "Colouring costs 60 euros.",
@@ -60,7 +60,7 @@ test("[MO31] the offline model answers with the sentences that fit the question"
   }
 });
 
-test("[MO32] it says plainly that it found nothing and what it is", async () => {
+test("[MO32] it says plainly that it found nothing, and what it is", async () => {
   const questions = ["Who won the world cup?", "Are you there?", "???", "🚀", "give me a discount"];
   for (const question of questions) assert.equal(await answer(PROMPT, question), NOTHING, question);
   assert.equal(await answer("", "What is the price?"), NOTHING);
@@ -81,7 +81,7 @@ test("[MO33] it reads any script", async () => {
   }
 });
 
-test("[MO34] it greets by the prompt: its greeting, else its name, else plainly", async () => {
+test("[MO34] it greets with the prompt's greeting, else its name, else plainly", async () => {
   assert.equal(await answer(PROMPT, "Hello!"), "Hello! This is Ava. What would you like to know?");
   assert.equal(await answer(PROMPT), "Hello! This is Ava. What would you like to know?");
   assert.equal(await answer("Be kind.", "olá"), "Hello! What would you like to know?");
@@ -89,7 +89,7 @@ test("[MO34] it greets by the prompt: its greeting, else its name, else plainly"
   assert.equal(await answer(PROMPT, "hi, what does a haircut cost?"), "A haircut costs 25 euros.");
 });
 
-test("[MO61] it answers thanks and farewells that say no more", async () => {
+test("[MO61] it answers thanks and farewells that say nothing else", async () => {
   const cases = {
     "Thanks, bye!": "You are welcome. Goodbye!",
     "Thank you, goodbye.": "You are welcome. Goodbye!",
@@ -111,7 +111,7 @@ test("[MO61] it answers thanks and farewells that say no more", async () => {
   assert.ok((await deltasOf(asked)).every(({ kind }) => kind !== "function_call"));
 });
 
-test("[MO35] passages in the prompt and results of tools are facts like any other", async () => {
+test("[MO35] passages in the prompt and tool results are facts like any other", async () => {
   const passages = "Answer from these.\n<passage id=\"1\">\nThe pool is heated.\n</passage>";
   assert.equal(await answer(passages, "Is the pool heated?"), "The pool is heated.");
   const called: ModelMessage = {
@@ -123,7 +123,7 @@ test("[MO35] passages in the prompt and results of tools are facts like any othe
   assert.equal(await answer("Be brief.", "How warm is Vienna?", called, result), "Vienna: 21 degrees");
 });
 
-test("[MO36] only the last question counts, and the same question has the same answer", async () => {
+test("[MO36] only the last question counts, and the same question gets the same answer", async () => {
   const earlier = ["How much is a haircut?", { role: "assistant", content: "25" }] as const;
   const said = [...earlier, "And where can I park?"];
   assert.equal(await answer(PROMPT, ...said), "There are free spaces behind the house.");
@@ -133,7 +133,7 @@ test("[MO36] only the last question counts, and the same question has the same a
   );
 });
 
-test("[MO37] it streams a few words at a time, ends with one finish and keeps to the bound", async () => {
+test("[MO37] it streams a few words at a time, finishes once and keeps to the limit", async () => {
   const request = requestOf("Our address is Long Street 7, Vienna.", "What is the address?");
   assert.deepEqual(await deltasOf(request), [
     { kind: "text", text: "Our address is" },
@@ -148,7 +148,7 @@ test("[MO37] it streams a few words at a time, ends with one finish and keeps to
   ]);
 });
 
-test("[MO38] between deltas it pauses; the first comes at once", async () => {
+test("[MO38] it pauses between deltas; the first comes at once", async () => {
   const delays: number[] = [];
   const after: System["after"] = (delayMs, run) => {
     delays.push(delayMs);
@@ -178,7 +178,7 @@ test("[MO39] an abort ends it at once, also in a pause, and leaves nothing behin
   await assert.rejects(deltasOf(request, controller.signal), isAbort);
 });
 
-test("[MO40] whatever it is given, it answers within bounds and in whole characters", async () => {
+test("[MO40] any input is answered within bounds and in whole characters", async () => {
   const text = fc.string({ unit: "binary", maxLength: 300 });
   const property = fc.asyncProperty(text, text, async (prompt, question) => {
     const said = await answer(`${prompt}\n${question}`, question);

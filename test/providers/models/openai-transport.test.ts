@@ -22,7 +22,7 @@ import {
 } from "#support/model-calls.ts";
 import { startScriptedModel, type Plan } from "#support/scripted-model.ts";
 
-test("[MO17] refusals that may pass are tried again after a random wait, twice", async (t) => {
+test("[MO17] transient refusals are retried twice after a random wait", async (t) => {
   for (const status of [408, 409, 429, 500, 503]) {
     const { system, waitsMs } = quickSystem();
     const { server, model } = await setUp(t, [{ status }, { status }, { tokens: ["a"] }], { system });
@@ -36,7 +36,7 @@ test("[MO17] refusals that may pass are tried again after a random wait, twice",
   }
 });
 
-test("[MO18] other refusals are final, and told briefly and without the key", async (t) => {
+test("[MO18] other refusals are final, and reported briefly without the key", async (t) => {
   const key = "sk-very-secret";
   const answered = (status: number, text: string) => `the model server answered ${status}${text}`;
   const cases: [Plan, message: string][] = [
@@ -66,7 +66,7 @@ test("[MO18] other refusals are final, and told briefly and without the key", as
   await endless.server.waitFor("aborted");
 });
 
-test("[MO19] Retry-After is heeded as seconds or as a date; nobody waits for what is beyond a bound", async (t) => {
+test("[MO19] Retry-After is read as seconds or a date; a wait beyond the bound is not attempted", async (t) => {
   const cases = { "3": 3000, "12": 12_000, soon: 125, "0": 125 };
   for (const [retryAfter, waitMs] of Object.entries(cases)) {
     const { system, waitsMs } = quickSystem();
@@ -88,7 +88,7 @@ test("[MO19] Retry-After is heeded as seconds or as a date; nobody waits for wha
   }
 });
 
-test("[MO20] a connection that fails before the first byte is tried again", async (t) => {
+test("[MO20] a connection that fails before the first byte is retried", async (t) => {
   const { server, model } = await setUp(t, [{ fault: "reset_before_headers" }, { tokens: ["a"] }]);
   assert.equal((await ask(model)).text, "a");
   assert.equal(server.counts.requests, 2);
@@ -104,7 +104,7 @@ test("[MO20] a connection that fails before the first byte is tried again", asyn
   assert.deepEqual(waitsMs, [125, 250]);
 });
 
-test("[MO21] a reply that breaks off is not begun again", async (t) => {
+test("[MO21] a reply that breaks off is not restarted", async (t) => {
   const { server, model } = await setUp(t, [{ tokens: ["a", "b"], fault: "reset_midway" }]);
   const { error, text } = await ask(model);
   assert.deepEqual([text, server.counts.requests], ["a", 1]);
@@ -112,7 +112,7 @@ test("[MO21] a reply that breaks off is not begun again", async (t) => {
   assertProviderError(error, { message, retryable: false });
 });
 
-test("[MO22] a model that says nothing within the deadline is not asked again", async (t) => {
+test("[MO22] a model that sends nothing before the deadline is not retried", async (t) => {
   const hold = new Promise<void>(() => {});
   const message = "the model server was silent for 30 s (PARLEY_MODEL_FIRST_BYTE_SECONDS)";
   for (const plan of [{ firstDelayMs: 60_000 }, { hold, headers: { "x-early": "yes" } }]) {
@@ -130,7 +130,7 @@ test("[MO22] a model that says nothing within the deadline is not asked again", 
   assertProviderError((await ask(short.model)).error, { message: /silent for 0.02 s/, retryable: true });
 });
 
-test("[MO23] a reply that stalls fails; any byte, even of a comment, puts that off", async (t) => {
+test("[MO23] a stalled reply fails; any byte, even of a comment, resets the timer", async (t) => {
   const { leap, readings, system } = quickSystem();
   const { next, url } = await bareServer(t);
   const model = adaptor({ url, system });
@@ -161,7 +161,7 @@ test("[MO23] a reply that stalls fails; any byte, even of a comment, puts that o
   assertProviderError((await ask(short.model)).error, { message: /silent for 0.02 s/, retryable: false });
 });
 
-test("[MO24] a server that accepts connections and no more is given up on", async (t) => {
+test("[MO24] a server that accepts connections but never completes them is given up on", async (t) => {
   const sockets = new Set<{ destroy(): void }>();
   const server = createSocketServer((socket) => sockets.add(socket.on("error", () => {})));
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -178,7 +178,7 @@ test("[MO24] a server that accepts connections and no more is given up on", asyn
   assert.equal(sockets.size, 1);
 });
 
-test("[MO25] replies beyond the connections wait for one, but not for ever", async (t) => {
+test("[MO25] replies beyond the connection limit wait for a connection, but not forever", async (t) => {
   const { promise: hold, resolve: release } = Promise.withResolvers<void>();
   const limits = { modelConnectionsMax: 1, modelConnectMs: 100, modelFirstByteMs: 900 };
   const { server, model } = await setUp(t, [{ tokens: ["a", "b"], hold, holdAfter: 1 }], { limits });
@@ -192,7 +192,7 @@ test("[MO25] replies beyond the connections wait for one, but not for ever", asy
   assert.deepEqual([server.counts.requests, server.counts.connections], [2, 2]);
 });
 
-test("[MO26] a slow reader holds the server up, and the server is not blamed for it", async (t) => {
+test("[MO26] a slow reader slows the server down, and the server is not blamed for it", async (t) => {
   const { leap, system } = quickSystem();
   const text = "x".repeat(32 * 1024);
   const body = chunk({ content: text }).repeat(256) + END;
@@ -210,7 +210,7 @@ test("[MO26] a slow reader holds the server up, and the server is not blamed for
   assert.equal(chars, 256 * text.length);
 });
 
-test("[MO27] an abort ends a reply at once, wherever it is", async (t) => {
+test("[MO27] an abort ends a reply at once, at any point", async (t) => {
   const aborted = { message: "the model request was aborted", retryable: false };
   const check = async (start: (signal: AbortSignal) => Promise<Reply>, when: Promise<void>) => {
     const controller = new AbortController();
@@ -269,7 +269,7 @@ test("[MO28] a reply leaves no timer and no listener, however it ended", async (
   assert.ok(isClean());
 });
 
-test("[MO29] replies use one connection after another, even when ends come late", async (t) => {
+test("[MO29] successive replies reuse one connection, even when responses end late", async (t) => {
   const { leap, pending, system } = quickSystem();
   const plans = [{ tokens: ["a"] }, { tokens: ["a"], chunkBytes: 9 }];
   const { server, model } = await setUp(t, plans, { system });
@@ -302,7 +302,7 @@ test("[MO29] replies use one connection after another, even when ends come late"
   await once(second, "close");
 });
 
-test("[MO30] closing fails what is in flight, and may be done twice", async (t) => {
+test("[MO30] closing fails what is in flight, and is idempotent", async (t) => {
   const { server, model } = await setUp(t, [{ tokens: ["a"], hold: new Promise(() => {}) }]);
   const reply = ask(model);
   await server.waitFor("requests");

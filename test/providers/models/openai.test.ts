@@ -20,7 +20,7 @@ import {
 } from "#support/model-calls.ts";
 import { startScriptedModel, type Plan } from "#support/scripted-model.ts";
 
-test("[MO1] the chat path is added to a base address and kept in a whole one", async (t) => {
+test("[MO1] the chat path is appended to a base address and kept in a full one", async (t) => {
   const { server } = await setUp(t, null);
   const origin = server.url.slice(0, -3);
   for (const path of ["", "/", "/v1", "/v1/", "/v1/chat/completions", "/api/ai?version=2"]) {
@@ -32,7 +32,7 @@ test("[MO1] the chat path is added to a base address and kept in a whole one", a
   assert.deepEqual(server.paths, [v1, v1, v1, v1, v1, "/api/ai/chat/completions?version=2"]);
 });
 
-test("[MO2] requests are sent in OpenAI's form, with the key and without compression", async (t) => {
+test("[MO2] requests have OpenAI's form, with the key and without compression", async (t) => {
   const { server, model } = await setUp(t, null, { key: "sk-1", name: "gpt" });
   const parameters = { type: "object", properties: {} };
   const functionCalls = [
@@ -73,7 +73,7 @@ test("[MO2] requests are sent in OpenAI's form, with the key and without compres
   assert.equal(server.headers[0]!["content-type"], "application/json");
 });
 
-test("[MO3] a model can fix its temperature and name its bound of tokens; no tools, no list", async (t) => {
+test("[MO3] a model entry can fix temperature and the token limit's name; without tools no list is sent", async (t) => {
   const options = { temperature: 1, tokensField: "max_completion_tokens" } as const;
   const { server, model } = await setUp(t, null, options);
   await ask(model);
@@ -84,7 +84,7 @@ test("[MO3] a model can fix its temperature and name its bound of tokens; no too
   assert.equal(server.headers[0]!.authorization, undefined);
 });
 
-test("[MO59] a server that refuses max_tokens, a temperature or usage is asked in its own way, at once and from then on", async (t) => {
+test("[MO59] a server that refuses max_tokens, temperature or usage is asked in its own form from then on", async (t) => {
   const refused = (message: string): Plan =>
     ({ status: 400, body: JSON.stringify({ error: { message, param: null } }) });
   const { server, model } = await setUp(t, null);
@@ -114,7 +114,7 @@ test("[MO59] a server that refuses max_tokens, a temperature or usage is asked i
   }
 });
 
-test("[MO4] what one read brings is one item, its text one delta", async (t) => {
+test("[MO4] everything from one read is one item, its text one delta", async (t) => {
   const { model } = await setUp(t, null);
   const usage = { inputTokens: 7, outputTokens: 3 };
   assert.deepEqual((await ask(model)).items, [
@@ -125,7 +125,7 @@ test("[MO4] what one read brings is one item, its text one delta", async (t) => 
   ]);
 });
 
-test("[MO5] a nameless model is asked for once, and called default while that fails", async (t) => {
+test("[MO5] a model without a name is asked for once, and called default while that fails", async (t) => {
   const { server, model } = await setUp(t, null, { name: null });
   await Promise.all([ask(model), ask(model), ask(model)]);
   await ask(model);
@@ -154,7 +154,7 @@ test("[MO5] a nameless model is asked for once, and called default while that fa
   assert.equal((await reply).text, "a");
 });
 
-test("[MO6] comments, CRLF, a byte order mark and any cut of the bytes change nothing", async (t) => {
+test("[MO6] comments, CRLF, a byte order mark and any split of the bytes change nothing", async (t) => {
   const tokens = ["Grüße ", "日本 ", "👩‍🚀🚀", " end"];
   for (const chunkBytes of [1, 2, 3, 7, 64]) {
     for (const crlf of [false, true]) {
@@ -169,7 +169,7 @@ test("[MO6] comments, CRLF, a byte order mark and any cut of the bytes change no
   assert.equal((await ask(model)).text, "a");
 });
 
-test("[MO7] however the bytes are cut, the deltas joined are the same", async (t) => {
+test("[MO7] however the bytes are split, the joined deltas are the same", async (t) => {
   const toolCalls = [{ id: "c1", name: "look", arguments: '{"q":"Zürich 🚀"}', chunks: 4 }];
   let plan: Plan = {};
   const { server, model } = await setUp(t, null);
@@ -200,7 +200,7 @@ test("[MO8] no text ends inside a surrogate pair, and half a pair is replaced", 
   assert.equal((await ask(broken.model)).text, "a\ufffd");
 });
 
-test("[MO9] tool calls come whole, at the end, from any way of cutting them", async (t) => {
+test("[MO9] tool calls arrive whole, at the end, however they are split", async (t) => {
   const call = (fields: object, name: string | undefined, json: unknown) => {
     return { ...fields, function: { ...(name === undefined ? {} : { name }), arguments: json } };
   };
@@ -238,7 +238,7 @@ test("[MO9] tool calls come whole, at the end, from any way of cutting them", as
   }
 });
 
-test("[MO10] a call without an id gets one; one cut off by the bound of tokens is dropped", async (t) => {
+test("[MO10] a call without an id gets one; one cut off by the token limit is dropped", async (t) => {
   const nameless = chunk({ tool_calls: [{ function: { name: "f", arguments: "{}" } }] }) + END;
   const first = await setUp(t, [{ body: nameless }]);
   assert.match((await ask(first.model)).calls[0]![0], /^call_[0-9a-f-]{36}$/);
@@ -252,7 +252,7 @@ test("[MO10] a call without an id gets one; one cut off by the bound of tokens i
   assert.equal(finish?.kind === "finish" && finish.reason, "length");
 });
 
-test("[MO11] a server that does not stream is understood, too", async (t) => {
+test("[MO11] a server that does not stream is understood too", async (t) => {
   const toolCalls = [{ id: "a", name: "f", arguments: '{"x":1}' }];
   const plan: Plan = { tokens: ["a ", "🚀"], toolCalls, fault: "json_body" };
   const { model } = await setUp(t, [plan, { ...plan, chunkBytes: 5 }]);
@@ -271,7 +271,7 @@ test("[MO11] a server that does not stream is understood, too", async (t) => {
   assertProviderError((await ask(failing.model)).error, { message, retryable: false });
 });
 
-test("[MO12] what a vendor sends in another shape counts as absent", async (t) => {
+test("[MO12] a vendor field of the wrong type counts as absent", async (t) => {
   const parts = [{ type: "text", text: "b" }, { type: "image" }, null, 7, { text: 8 }, { text: "c" }];
   const odd = [null, 5, "x", [], [1], {}, { choices: null }, { choices: {} }, { choices: [null] }];
   const oddDeltas = [null, [], "x", { content: 5 }, { content: null }, { tool_calls: {} }];
@@ -296,7 +296,7 @@ test("[MO12] what a vendor sends in another shape counts as absent", async (t) =
   assert.deepEqual(finish, { kind: "finish", reason: "stop", usage });
 });
 
-test("[MO13] vendors' finish reasons become ours", async (t) => {
+test("[MO13] vendors' finish reasons are mapped to ours", async (t) => {
   const reasons = { stop: "stop", length: "length", tool_calls: "stop", content_filter: "stop" };
   for (const [theirs, ours] of Object.entries(reasons)) {
     const { model } = await setUp(t, [{ tokens: ["a"], finishReason: theirs }]);
@@ -350,7 +350,7 @@ test("[MO15] an error in the stream or an event that is not JSON ends the reply"
   }
 });
 
-test("[MO16] an event, a body and the arguments of calls have a largest size", async (t) => {
+test("[MO16] events, bodies, tool calls and their arguments have a maximum size", async (t) => {
   const limits = { modelEventBytesMax: 500 };
   const long = "x".repeat(600);
   const call = chunk({ tool_calls: [{ index: 0, function: { name: "f", arguments: long } }] });
@@ -369,7 +369,7 @@ test("[MO16] an event, a body and the arguments of calls have a largest size", a
   }
 });
 
-test("[MO56] a whole completion and a stream are told apart by their text, whatever they are called", async (t) => {
+test("[MO56] a whole completion and a stream are told apart by their text, not their content type", async (t) => {
   const body = '\n{"choices":[{"message":{"content":"whole"},"finish_reason":"stop"}]}';
   const cases: [Plan, text: string][] = [
     [{ headers: { "content-type": "text/plain" }, body }, "whole"],
@@ -384,7 +384,7 @@ test("[MO56] a whole completion and a stream are told apart by their text, whate
   }
 });
 
-test("[MO57] what is no reply is named, with its first words and without the key", async (t) => {
+test("[MO57] a body that is no reply is reported with its first words and without the key", async (t) => {
   const page = "<title>Sign in</title>";
   const html = { "content-type": "text/html" };
   const json = { "content-type": "application/json" };
@@ -408,7 +408,7 @@ test("[MO57] what is no reply is named, with its first words and without the key
   }
 });
 
-test("[MO58] what a model refuses to say is its answer", async (t) => {
+test("[MO58] a model's refusal text is its answer", async (t) => {
   const refusal = [chunk({ role: "assistant", content: "", refusal: "" }), chunk({ refusal: "I can" }),
     chunk({ refusal: "not." }), END].join("");
   const headers = { "content-type": "application/json" };

@@ -7,7 +7,7 @@ import type { ModelDelta, ModelFunctionCall } from "#providers/models/port.ts";
 const said = (...contents: string[]): string =>
   contents.map((content) => chunk({ content })).join("");
 
-test("[MO54] thinking in tags before the answer is not said, however it is cut", async (t) => {
+test("[MO54] thinking in tags before the answer is not spoken, however it is split", async (t) => {
   const cases: [body: string, text: string][] = [
     [said("<think>", "\nRude. ", "Be nice.\n</think>", "\n\nHello ", "there."), "Hello there."],
     [said("<th", "ink>no</th", "ink", ">", "\n", "\nHello"), "Hello"],
@@ -41,7 +41,7 @@ test("[MO54] thinking in tags before the answer is not said, however it is cut",
   assert.equal((await ask((await setUp(t, [{ body: apart }])).model)).text, "Hello");
 });
 
-test("[MO55] with its function calls a server gets back its signatures and its thinking", async (t) => {
+test("[MO55] the server gets its signatures and thinking back with its function calls", async (t) => {
   const signature = { google: { thought_signature: "c2ln" } };
   const called = { name: "f", arguments: "{}" };
   const body = chunk({ reasoning_content: "I should " }) + chunk({ reasoning_content: "look." })

@@ -179,7 +179,7 @@ test("[DB325] the editor shows the server's own information about settings, mode
   });
 });
 
-test("[AS150] [AS205] a voice is heard with settings that are not saved: free, short and judged", async () => {
+test("[AS150] [AS205] a voice sample plays unsaved settings; it is free, short and validated, its text too", async () => {
   const manner = { voice_id: 1, language_id: 1, speech_speed: 0.7 };
   const { key } = await server.newAccount({ balance: "0.00" });
   const ask = (body: object) => fetch(`${server.url}/api/user/assistants/voice-sample`, {
