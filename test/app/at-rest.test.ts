@@ -11,7 +11,7 @@ import { ask } from "#support/api.ts";
 import { MAIN } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
-test("[OP165] a server at rest has two threads and no process; sound has one with the first call", async () => {
+test("[OP165] an idle server has two threads and no child process; sound starts one with the first call", async () => {
   const child = spawn(process.execPath, ["--import", file("threads.ts"), MAIN], {
     env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: testDataDir(), PARLEY_SPEECH: "loopback" },
     stdio: ["ignore", "pipe", "inherit", "ipc"],

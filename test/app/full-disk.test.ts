@@ -50,7 +50,7 @@ async function startOnSmallDisk(context: TestContext, env: Record<string, string
   };
 }
 
-test("[OP171] [OP173] [OP176] what a full disk, or a bound of files, refused is stored once there is room, without a start", { skip }, async (context) => {
+test("[OP171] [OP173] [OP176] what a full disk, or a file size limit, refused is stored once there is room, without a restart", { skip }, async (context) => {
   const { url, create, fill, makeRoom, bound } = await startOnSmallDisk(context);
   assert.equal(await create(), 201);
   await fill();
@@ -74,7 +74,7 @@ test("[OP171] [OP173] [OP176] what a full disk, or a bound of files, refused is 
   await askUntil(isFailed, (told) => told === "0");
 });
 
-test("[OP174] a reply and a call that end while the disk is full are over, and billed, once there is room", { skip }, async (context) => {
+test("[OP174] a reply and a call that end on a full disk are finished and billed once there is room", { skip }, async (context) => {
   const model = await startScriptedModel();
   context.after(() => model.close());
   const rest = Promise.withResolvers<void>();
@@ -112,7 +112,7 @@ test("[OP174] a reply and a call that end while the disk is full are over, and b
   assert.ok(Number(cost) > 0 && Number(duration) >= 1, `${String(cost)}, ${String(duration)} s`);
 });
 
-test("[OP175] what is asked for while its disk has room again runs behind what the full disk refused", { skip }, async () => {
+test("[OP175] writes requested when the disk has room again run after those the full disk refused", { skip }, async () => {
   const dataDir = testDataDir();
   const [unshare = "", ...told] = SMALL_DISK;
   const program = join(import.meta.dirname, "../support/full-disk-call.ts");

@@ -100,7 +100,7 @@ async function assertPagesWork(url: string, key: string, assistant: string): Pro
   }
 }
 
-test("[OP163] the README's first command, in an empty clone, answers and shows its pages without a package of development", async () => {
+test("[OP163] the README's first command works in an empty clone, without development packages", async () => {
   assert.ok(!existsSync(join(folder, "node_modules/esbuild")), "esbuild is development's");
   assert.ok(!existsSync(join(folder, "node_modules/typescript")), "typescript is development's");
   await serve(async (url, key, assistant) => {
@@ -114,7 +114,7 @@ test("[OP163] the README's first command, in an empty clone, answers and shows i
   });
 });
 
-test("[OP164] what the command leaves on the disk has a bound", (t) => {
+test("[OP164] the command's files on disk have a size limit", (t) => {
   const [mb = ""] = execFileSync("du", ["-sm", folder], { encoding: "utf8" }).split("\t");
   t.diagnostic(`${mb} MB`);
   assert.ok(Number(mb) <= DISK_MB_MAX, `${mb} MB`);

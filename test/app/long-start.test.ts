@@ -96,7 +96,7 @@ const ask = (port: number, path: string, method = "GET"): Promise<Answer | null>
 const untilStatus = (port: number, path: string, wanted: number): Promise<Answer | null> =>
   askUntil(() => ask(port, path), (answer) => answer?.status === wanted);
 
-test("[OP230] while a database is brought up to date the server lives and is not ready, and says why", {
+test("[OP230] during a migration the server is live but not ready, and says why", {
   skip: aboutTheFile,
 }, async (context) => {
   const { child, port, open, said } = await startSlowly(context);
@@ -120,7 +120,7 @@ test("[OP230] while a database is brought up to date the server lives and is not
   assert.deepEqual(await exited, [0, null]);
 });
 
-test("[OP231] a start that fails after a long while ends with its sentence and its code", {
+test("[OP231] a start that fails after a long time still exits with its sentence and its code", {
   skip: aboutTheFile,
 }, async (context) => {
   const { child, port, open, said } = await startSlowly(context, {
@@ -135,7 +135,7 @@ test("[OP231] a start that fails after a long while ends with its sentence and i
   assert.match(said(), /^parley: no more room$/m);
 });
 
-test("[OP232] a node that waits for another to bring PostgreSQL up to date lives meanwhile, and is not ready", {
+test("[OP232] a node waiting for another's PostgreSQL migration is live but not ready", {
   skip: withoutPostgres,
 }, async (context) => {
   const dataDir = testDataDir();
@@ -158,7 +158,7 @@ test("[OP232] a node that waits for another to bring PostgreSQL up to date lives
   await database.drop();
 });
 
-test("[OP260] a start that is told to stop twice ends, also in the middle of a statement", {
+test("[OP260] a start told to stop twice exits, even in the middle of a statement", {
   skip: aboutTheFile,
 }, async (context) => {
   const { child, port, open, said } = await startSlowly(context, {
@@ -173,7 +173,7 @@ test("[OP260] a start that is told to stop twice ends, also in the middle of a s
   assert.doesNotMatch(said(), /"msg":"listening"/);
 });
 
-test("[OP303] a server that is told to stop while it starts gives no notice of it, for it never was ready", {
+test("[OP303] a server told to stop while starting gives no notice, since it was never ready", {
   skip: aboutTheFile,
 }, async (context) => {
   const { child, port, open, said } = await startSlowly(context, {

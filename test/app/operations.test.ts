@@ -23,7 +23,7 @@ import { startTestServer, testDataDir } from "#support/server.ts";
 const withoutStrace = spawnSync("strace", ["-o", "/dev/null", "true"]).status !== 0
   && "no strace that may look on";
 
-test("[OP1] health, metrics, the OpenAPI document and its reader answer", async () => {
+test("[OP1] health, metrics, the OpenAPI document and its viewer answer", async () => {
   const server = await startTestServer();
   const get = (path: string) => fetch(server.url + path);
   for (const path of ["/livez", "/readyz"]) assert.equal((await get(path)).status, 200, path);
@@ -46,7 +46,7 @@ test("[OP1] health, metrics, the OpenAPI document and its reader answer", async 
   await server.close();
 });
 
-test("[OP179] the process is watched from when somebody first asks for metrics, who is told already", async () => {
+test("[OP179] process metrics are collected from the first scrape on, which already has them", async () => {
   const server = await startTestServer();
   const lag = "parley_nodejs_eventloop_lag_mean_seconds";
   assert.equal(server.app.features.metrics.registry.getSingleMetric(lag), undefined);
@@ -56,7 +56,7 @@ test("[OP179] the process is watched from when somebody first asks for metrics, 
   await server.close();
 });
 
-test("[OP206] a sandbox in which a file may not be looked at is not taken for one without files", () => {
+test("[OP206] a sandbox that forbids inspecting a file is not taken for one without files", () => {
   const { openSync } = fs;
   fs.openSync = () => {
     throw Object.assign(new Error("EACCES: permission denied"), { code: "EACCES" });
@@ -78,7 +78,7 @@ test("[OP206] a sandbox in which a file may not be looked at is not taken for on
   }
 });
 
-test("[OP180] a server that may open no more files says so, takes no connection until some end, and then takes them again", {
+test("[OP180] a server out of file descriptors says so, stops accepting, and resumes once some are free", {
   skip: process.platform !== "linux" && "no prlimit",
 }, async (context) => {
   const server = await startProcess(
@@ -200,7 +200,7 @@ test("[OP183] SIGUSR1 opens no debugger", async () => {
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP5] [OP181] SIGTERM, also twice at once, lets a reply in flight finish, refuses new ones and tells watchers to come back", async () => {
+test("[OP5] [OP181] SIGTERM, also twice at once, lets a running reply finish, refuses new ones and tells watchers to reconnect", async () => {
   const hold = Promise.withResolvers<void>();
   const model = await startScriptedModel();
   model.script(() => ({ tokens: ["one ", "two"], hold: hold.promise, holdAfter: 1 }));

@@ -67,7 +67,7 @@ async function assertReadsPdf(url: string): Promise<void> {
   assert.equal(status, "active");
 }
 
-test("[OP160][DB645][OP222] the package serves: an assistant answers, pages come built, no source is in it", async () => {
+test("[OP160][DB645][OP222] the package works: an assistant answers, pages come built, no source is included", async () => {
   const server = spawn(process.execPath, [join(installed, "dist/cli.js"), "serve"], {
     cwd: folder,
     env: { PATH: process.env.PATH, PARLEY_PORT: "0", PARLEY_DATA_DIR: join(folder, "data") },
@@ -115,7 +115,7 @@ test("[OP160][DB645][OP222] the package serves: an assistant answers, pages come
   assert.deepEqual(sources, []);
 });
 
-test("[OP166] the package rests within its bound of memory", {
+test("[OP166] the idle package stays within its memory limit", {
   skip: process.platform !== "linux",
 }, async () => {
   // On the folder that is there by now, as restarts are.
@@ -136,7 +136,7 @@ test("[OP166] the package rests within its bound of memory", {
   assert.ok(residentMb <= RESIDENT_MB_MAX, `${residentMb} MB`);
 });
 
-test("[OP161] the package's command has every sub-command, and its threads and processes start", async () => {
+test("[OP161] the package's command has every subcommand, and its threads and processes start", async () => {
   const parley = async (...args: string[]) => (await run(
     process.execPath, [join(installed, "dist/cli.js"), ...args],
     { cwd: folder, env: { PATH: process.env.PATH, PARLEY_DATA_DIR: join(folder, "data-2") } })).stdout;
@@ -170,7 +170,7 @@ test("[OP162] `parley/client` has types for TypeScript and runs as JavaScript", 
   ], { cwd: folder }).catch((error: { stdout: string }) => assert.fail(error.stdout));
 });
 
-test("[OP167] `parley trim` leaves of packages what this machine loads, once, and they still load", async () => {
+test("[OP167] parley trim keeps of packages only what this machine loads, once, and they still load", async () => {
   const modules = mkdtempSync(join(folder, "trimmed-"));
   for (const path of ["uWebSockets.js/dist/bin", "better-sqlite3"]) {
     cpSync(join(ROOT, "node_modules", path), join(modules, path), { recursive: true });
@@ -185,7 +185,7 @@ test("[OP167] `parley trim` leaves of packages what this machine loads, once, an
   assert.deepEqual(trimPackages(modules), []);
 });
 
-test("[OP221] a clone that may not be written is not trimmed, and nothing is said of it; what else fails is said", async () => {
+test("[OP221] a read-only clone is not trimmed, without a message; other failures are reported", async () => {
   const clone = mkdtempSync(join(folder, "clone-"));
   for (const path of ["package.json", "scripts/trim.js", "src/cli/trimming.js", "node_modules/uWebSockets.js/dist/bin"]) {
     cpSync(join(ROOT, path), join(clone, path), { recursive: true });

@@ -23,7 +23,7 @@ async function served(context: TestContext) {
   return { dataDir, system, server };
 }
 
-test("[OP184] a sweep removes all that is past its time, step by step, and goes on at the next", {
+test("[OP184] a sweep removes everything expired, step by step, and continues at the next", {
   skip: aboutTheFile,
 }, async (context) => {
   const { dataDir, system } = await served(context);
@@ -51,7 +51,7 @@ test("[OP184] a sweep removes all that is past its time, step by step, and goes 
   assert.ok(seen.size >= EVENTS / LIMITS.retentionRowsMax - 1, `${seen.size} steps were seen`);
 });
 
-test("[OP242] a clock that jumps ahead and is set back has nothing removed; one that stays is followed", {
+test("[OP242] a clock that jumps ahead and back removes nothing; one that stays ahead is followed", {
   skip: aboutTheFile,
 }, async (context) => {
   const { dataDir, system } = await served(context);
@@ -76,7 +76,7 @@ test("[OP242] a clock that jumps ahead and is set back has nothing removed; one 
   assert.ok(await swept() < before);
 });
 
-test("[OP185] a server that stops does not wait until all messages are in the index", async (context) => {
+test("[OP185] a stopping server does not wait for all messages to be indexed", async (context) => {
   let steps = 0;
   const store = {
     indexMessages: (rows: number) => {
@@ -90,7 +90,7 @@ test("[OP185] a server that stops does not wait until all messages are in the in
   assert.equal(steps, 3);
 });
 
-test("[OP261] a clock that jumps ahead by an hour and is set back ends no conversation; one that stays does", {
+test("[OP261] a clock that jumps an hour ahead and back ends no conversation; one that stays ahead does", {
   skip: aboutTheFile,
 }, async (context) => {
   const { system, server } = await served(context);

@@ -6,7 +6,7 @@ import type { Logger } from "#core/logger.ts";
 import { nextTurn } from "#core/system.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
-test("[OP182] work that comes round and fails again and again is logged once for each reason, and when it works again", async () => {
+test("[OP182] a periodic task that keeps failing is logged once per reason, and when it works again", async () => {
   const system = createManualSystem();
   const said: string[] = [];
   const log = {

@@ -64,7 +64,7 @@ function startOnce(env: Record<string, string>) {
   return { status, signal, output: `${stdout}${stderr}` };
 }
 
-test("[OP150] what keeps the server from starting is one sentence and exit 69", async () => {
+test("[OP150] whatever stops a start is reported in one sentence, exit 69", async () => {
   const dataDir = testDataDir();
   const file = join(dataDir, "file");
   writeFileSync(file, "");
@@ -100,7 +100,7 @@ const FAILINGS = {
     if (isMainThread) Database.prototype.loadExtension = () => { throw new Error("no more files"); };`,
 };
 
-test("[OP220] a start that fails once the database's thread runs ends by itself, exit 69", {
+test("[OP220] a start that fails after the database thread runs exits by itself, with 69", {
   skip: aboutTheFile,
 }, () => {
   for (const [why, code] of Object.entries(FAILINGS)) {
@@ -115,7 +115,7 @@ test("[OP220] a start that fails once the database's thread runs ends by itself,
   }
 });
 
-test("[OP223] a file of texts that is wrong is named in one sentence, exit 78", () => {
+test("[OP223] an invalid file of texts is named in one sentence, exit 78", () => {
   for (const [folder, text] of [["dashboard-texts", '{ "Save": 1 }'], ["widget-texts", "{ not JSON"]] as const) {
     const dataDir = testDataDir();
     mkdirSync(join(dataDir, folder));
@@ -127,7 +127,7 @@ test("[OP223] a file of texts that is wrong is named in one sentence, exit 78", 
   }
 });
 
-test("[OP243] files of texts, models and plans may begin with the byte order mark of Windows' editors", () => {
+test("[OP243] files of texts, models and plans may begin with a byte order mark, as Windows editors write", () => {
   const dataDir = testDataDir();
   mkdirSync(join(dataDir, "dashboard-texts"), { recursive: true });
   const write = (name: string, text = readFileSync(programFile(`data/${name}`), "utf8")): string => {
@@ -146,7 +146,7 @@ test("[OP243] files of texts, models and plans may begin with the byte order mar
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP244] doctor leaves nothing in a data folder that no server has begun, and makes none", () => {
+test("[OP244] doctor leaves nothing in an unused data folder, and creates none", () => {
   const dataDir = testDataDir();
   for (const folder of [join(dataDir, "none", "yet"), dataDir]) {
     const said = execFileSync(process.execPath, [CLI, "doctor"], {
@@ -158,7 +158,7 @@ test("[OP244] doctor leaves nothing in a data folder that no server has begun, a
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP200] a service that may not ask for the machine's addresses says what it lacks, exit 78", () => {
+test("[OP200] a service that may not read the machine's addresses says what it lacks, exit 78", () => {
   const dataDir = testDataDir();
   // As systemd's RestrictAddressFamilies= has it without AF_NETLINK.
   const refusing = `import os from "node:os"; import { syncBuiltinESMExports } from "node:module";
@@ -173,7 +173,7 @@ test("[OP200] a service that may not ask for the machine's addresses says what i
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP202] another Node than the program's says how the one that came with it is run, exit 78", () => {
+test("[OP202] a different Node than the bundled one says how to run the bundled one, exit 78", () => {
   const other = `Object.defineProperty(process, "versions",
     { value: { ...process.versions, node: "24.1.0" } });`;
   const { status, output } = startOnce({
@@ -186,7 +186,7 @@ test("[OP202] another Node than the program's says how the one that came with it
   assert.match(execFileSync(node, ["--version"], { encoding: "utf8" }), /^v22\./);
 });
 
-test("[OP325] under Yarn's Plug'n'Play, where documents fail, it says what to set, exit 78", () => {
+test("[OP325] under Yarn's Plug'n'Play, where documents fail, a start says what to set, exit 78", () => {
   const dataDir = testDataDir();
   const pnp = `Object.defineProperty(process, "versions",
     { value: { ...process.versions, pnp: "3" } });`;
@@ -199,7 +199,7 @@ test("[OP325] under Yarn's Plug'n'Play, where documents fail, it says what to se
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP207] a database of a newer program is one sentence and exit 78", { skip: aboutTheFile }, () => {
+test("[OP207] a newer version's database is reported in one sentence, exit 78", { skip: aboutTheFile }, () => {
   const dataDir = testDataDir();
   const db = new Database(databasePath(dataDir));
   db.pragma("user_version = 9999");
@@ -210,7 +210,7 @@ test("[OP207] a database of a newer program is one sentence and exit 78", { skip
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP292] after an update the older program goes on from the backup of before", { skip: aboutTheFile }, async () => {
+test("[OP292] after an update the older version runs from the earlier backup", { skip: aboutTheFile }, async () => {
   const dataDir = testDataDir();
   const backup = join(dataDir, "before.tar");
   const stop = async ({ process: child }: Running): Promise<void> => {
@@ -236,7 +236,7 @@ test("[OP292] after an update the older program goes on from the backup of befor
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP201] a data folder behind a link to nothing, or below a file, is told as that", () => {
+test("[OP201] a data folder behind a dangling link, or below a file, is reported as that", () => {
   const dataDir = testDataDir();
   const link = join(dataDir, "link");
   symlinkSync(join(dataDir, "not-mounted"), link);
@@ -249,7 +249,7 @@ test("[OP201] a data folder behind a link to nothing, or below a file, is told a
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP177][OP178] at a terminal every start says where the dashboard is; a model server that is not there is warned of", {
+test("[OP177][OP178] at a terminal every start says where the dashboard is; an absent model server gets a warning", {
   skip: spawnSync("script", ["--version"]).status !== 0 && "no program that makes a terminal",
 }, async () => {
   const dataDir = testDataDir();
@@ -284,7 +284,7 @@ test("[OP177][OP178] at a terminal every start says where the dashboard is; a mo
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP152] a start that fails ends the process, whatever was open by then", () => {
+test("[OP152] a failed start ends the process, whatever was open by then", () => {
   const dataDir = testDataDir();
   mkdirSync(dataDir, { recursive: true });
   // The database is open before the folders are made.
@@ -295,7 +295,7 @@ test("[OP152] a start that fails ends the process, whatever was open by then", (
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP168] what was opened is closed where a later part of the start fails", async () => {
+test("[OP168] what was opened is closed when a later part of the start fails", async () => {
   const dataDir = testDataDir();
   writeFileSync(join(dataDir, "scratch"), "");
   const outcome = readConfig({
@@ -323,7 +323,7 @@ async function startWithKnowledgebase(dataDir: string) {
   };
 }
 
-test("[OP151] an upload that the disk has no room for is 503 and the server lives", async () => {
+test("[OP151] an upload the disk has no room for answers 503 and the server lives", async () => {
   const dataDir = testDataDir();
   const { child, url, headers, documents } = await startWithKnowledgebase(dataDir);
   const wal = `${databasePath(dataDir)}-wal`;
@@ -343,7 +343,7 @@ test("[OP151] an upload that the disk has no room for is 503 and the server live
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP170] a document that the database has no room for is refused with the reason, and leaves no file", {
+test("[OP170] a document the database has no room for is refused with the reason, and leaves no file", {
   skip: aboutTheFile,
 }, async () => {
   const dataDir = testDataDir();
@@ -368,7 +368,7 @@ test("[OP170] a document that the database has no room for is refused with the r
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP153] a key that fits no certificate, a model twice and a SIP port that is taken are one sentence", async () => {
+test("[OP153] a wrong key for a certificate, a duplicate model and a taken SIP port are one sentence each", async () => {
   const dataDir = testDataDir();
   const [pem, models] = [join(dataDir, "key.pem"), join(dataDir, "models.json")];
   writeFileSync(pem, "no key");

@@ -35,7 +35,7 @@ async function goOnLater(): Promise<void> {
   server.process.kill("SIGCONT");
 }
 
-test("[OP321] replies that the model wrote while the server stood still, longer than its patience, are whole", async () => {
+test("[OP321] replies the model wrote while the process was paused, beyond its timeout, are complete", async () => {
   const [asked, frozen] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   // The first reply stands in its middle, the second before its first byte.
   model.script((_, place) => {
@@ -70,7 +70,7 @@ test("[OP321] replies that the model wrote while the server stood still, longer 
   assert.equal(model.requests.length, 2, "neither was asked for again");
 });
 
-test("[OP324] what a tool answered while the server stood still, longer than its timeout, is its result", async (t) => {
+test("[OP324] a tool's answer that arrived while the process was paused, beyond its timeout, is its result", async (t) => {
   const asked = Promise.withResolvers<() => void>();
   const endpoint = await listenLocally(createServer((_, response) =>
     asked.resolve(() => void response.end('{"booked":"nine"}'))));

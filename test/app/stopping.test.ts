@@ -47,7 +47,7 @@ async function newConversation({ url }: Running, assistant: string | null): Prom
 const turnStates = (dataDir: string): Promise<object[]> =>
   rowsBeside(dataDir, "SELECT state, count(*) AS turns FROM turns GROUP BY state");
 
-test("[OP146] SIGTERM lets turns whose begin was being written, and those in line, be answered", async () => {
+test("[OP146] SIGTERM lets turns still being stored, and those in the queue, be answered", async () => {
   const model = await startScriptedModel();
   model.script(() => ({ tokens: ["one ", "two"] }));
   const dataDir = testDataDir();
@@ -87,7 +87,7 @@ test("[OP146] SIGTERM lets turns whose begin was being written, and those in lin
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP146] SIGTERM under load interrupts no turn that was accepted, and answers each of them", async () => {
+test("[OP146] SIGTERM under load interrupts no accepted turn, and answers each of them", async () => {
   const model = await startScriptedModel();
   model.script(() => ({ tokens: ["one ", "two"], firstDelayMs: 50 }));
   const dataDir = testDataDir();
@@ -108,7 +108,7 @@ test("[OP146] SIGTERM under load interrupts no turn that was accepted, and answe
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP300] with PARLEY_STOP_NOTICE_SECONDS a server says first that it stops, refuses nothing so long, then stops", async () => {
+test("[OP300] with PARLEY_STOP_NOTICE_SECONDS a server announces its stop, serves for that long, then stops", async () => {
   const model = await startScriptedModel();
   model.script(() => ({ tokens: ["one ", "two"] }));
   const start = async (seconds: number): Promise<Running & { dataDir: string }> => {
@@ -131,7 +131,7 @@ test("[OP300] with PARLEY_STOP_NOTICE_SECONDS a server says first that it stops,
   for (const { dataDir } of [long, short]) rmSync(dataDir, { recursive: true });
 });
 
-test("[OP304] a node that is given up while it gives notice of its stop ends at once, to be started again", {
+test("[OP304] a node given up during its stop notice exits at once, to be restarted", {
   skip: withoutPostgres,
 }, async () => {
   const dataDir = testDataDir();

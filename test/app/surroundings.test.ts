@@ -20,7 +20,7 @@ const LOG_BYTES = 64 * 1024 * 1024;
 const statusOf = (url: string): Promise<number> =>
   fetch(url).then(({ status }) => status, () => 0);
 
-test("[OP290] a log that is full keeps the server from nothing, and has its lines once there is room", {
+test("[OP290] a log that is full blocks nothing, and gets its lines once there is room", {
   skip: spawnSync("prlimit", ["--version"]).status !== 0 && "no program that bounds files",
 }, async () => {
   for (const program of [[MAIN], [CLI, "serve"]]) {
@@ -49,7 +49,7 @@ test("[OP290] a log that is full keeps the server from nothing, and has its line
   }
 });
 
-test("[OP329] a defect ends the process also where its log finds no room", {
+test("[OP329] a defect ends the process even when its log has no room", {
   skip: spawnSync("prlimit", ["--version"]).status !== 0 && "no program that bounds files",
 }, () => {
   const dataDir = testDataDir();
@@ -67,7 +67,7 @@ test("[OP329] a defect ends the process also where its log finds no room", {
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP328] a log that nobody reads, as where journald stands still, keeps the server from nothing", async (context) => {
+test("[OP328] a log nobody reads, as with a stalled journald, blocks nothing", async (context) => {
   const dataDir = testDataDir();
   const server = spawn(process.execPath, [MAIN], {
     env: { PARLEY_PORT: "0", PARLEY_DATA_DIR: dataDir, PARLEY_TRUSTED_PROXIES: "127.0.0.1" },
@@ -94,7 +94,7 @@ test("[OP328] a log that nobody reads, as where journald stands still, keeps the
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP291] a server without a terminal outlives SIGHUP, as under nohup", async () => {
+test("[OP291] a server without a terminal survives SIGHUP, as under nohup", async () => {
   const dataDir = testDataDir();
   const { process: child, url } = await startProcess(dataDir);
   const exited = once(child, "exit");
@@ -105,7 +105,7 @@ test("[OP291] a server without a terminal outlives SIGHUP, as under nohup", asyn
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP302] a command without a terminal outlives SIGHUP, as under nohup", {
+test("[OP302] a command without a terminal survives SIGHUP, as under nohup", {
   skip: aboutTheFile,
 }, async () => {
   const dataDir = testDataDir();
@@ -125,7 +125,7 @@ test("[OP302] a command without a terminal outlives SIGHUP, as under nohup", {
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP291] a terminal that is closed stops its server as SIGTERM does", {
+test("[OP291] closing its terminal stops a server as SIGTERM does", {
   skip: spawnSync("script", ["--version"]).status !== 0 && "no program that makes a terminal",
 }, async () => {
   const dataDir = testDataDir();

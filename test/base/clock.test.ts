@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { createSystem, keepAwake, nextTurn } from "#core/system.ts";
 
-test("[OP172] a clock that is set is followed, forward and back, and never goes back by a little", (t) => {
+test("[OP172] a clock change is followed, forward and back, but small steps back are not", (t) => {
   const real = Date.now;
   let stepMs = 0;
   t.mock.method(Date, "now", () => real() + stepMs);
@@ -25,7 +25,7 @@ test("[OP172] a clock that is set is followed, forward and back, and never goes 
   assert.ok(system.now() >= before);
 });
 
-test("[OP322] a timer that is late by more than a second runs after what arrived meanwhile was taken in", async () => {
+test("[OP322] a timer over a second late runs after the input that arrived meanwhile", async () => {
   const system = createSystem();
   const awake = keepAwake();
   const beside = new Worker(
@@ -55,7 +55,7 @@ test("[OP322] a timer that is late by more than a second runs after what arrived
   assert.deepEqual(order, ["arrived", "timer", "tick"]);
 });
 
-test("[OP323] a timer that came due at the end of such a time, hardly late itself, runs after what arrived, and after those due before it", async () => {
+test("[OP323] a timer due at the end of a pause runs after the input that arrived and after earlier timers", async () => {
   const system = createSystem();
   const awake = keepAwake();
   const order: string[] = [];

@@ -80,7 +80,7 @@ async function readSite(on: { url: string; key: string | null }, site: string): 
   return (await whenRead({ url: on.url }, document.data.id, { key: on.key ?? "" })).status;
 }
 
-test("[EX130] a website with a certificate of NODE_EXTRA_CA_CERTS is read", async (t) => {
+test("[EX130] a website with a certificate from NODE_EXTRA_CA_CERTS is read", async (t) => {
   const dataDir = testDataDir();
   const site = await startTlsSite(t, dataDir);
   const server = await startProcess(dataDir, {
@@ -90,7 +90,7 @@ test("[EX130] a website with a certificate of NODE_EXTRA_CA_CERTS is read", asyn
   assert.equal(await readSite(server, `https://127.0.0.1:${site.port}/`), "active");
 });
 
-test("[OP203] the model and websites are reached through the proxy of the environment, with its password", async (t) => {
+test("[OP203] the model and websites are reached through the environment's proxy, with its password", async (t) => {
   const dataDir = testDataDir();
   const model = await startScriptedModel();
   t.after(() => model.close());
@@ -124,7 +124,7 @@ test("[OP203] the model and websites are reached through the proxy of the enviro
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("[AU351] the OpenID provider is reached through the proxy of the environment", async (t) => {
+test("[AU351] the OpenID provider is reached through the environment's proxy", async (t) => {
   const dataDir = testDataDir();
   const proxy = await startProxy(t, {});
   const server = await startProcess(dataDir, {
@@ -138,7 +138,7 @@ test("[AU351] the OpenID provider is reached through the proxy of the environmen
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("[OP204] through a proxy no tenant's request comes to a private address, however it is named", async (t) => {
+test("[OP204] through a proxy no tenant's request reaches a private address, however it is named", async (t) => {
   const endpoint = await startEndpoint();
   t.after(() => endpoint.close());
   const proxy = await startProxy(t, { 8080: Number(new URL(endpoint.url).port) });
@@ -179,7 +179,7 @@ test("[OP204] through a proxy no tenant's request comes to a private address, ho
   assert.equal(await kindOf("http://inner.example.com:8080/"), "refused");
 });
 
-test("[OP205] NO_PROXY excepts names, what is below them, addresses and networks; this machine needs no entry", () => {
+test("[OP205] NO_PROXY excepts names, their subdomains, addresses and networks; this machine always", () => {
   const env = { HTTPS_PROXY: "proxy.example.com:3128", NO_PROXY: "a.example, .b.example *.c.example,10.0.0.0/8,d.example:8443" };
   const isDirect = (place: string): boolean => proxyFor(new URL(place), env) === null;
   for (const place of [

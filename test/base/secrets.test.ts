@@ -11,7 +11,7 @@ import { testDataDir } from "#support/server.ts";
 
 const system = createSystem();
 
-test("[SE1] a sealed value opens under its key at its place, and nowhere else", () => {
+test("[SE1] a sealed value opens only under its key and for its place", () => {
   const box = createSecretBox("one", system);
   const sealed = box.seal("Bearer ä😀", "tools:7:headers");
   assert.equal(box.open(sealed, "tools:7:headers"), "Bearer ä😀");
@@ -23,7 +23,7 @@ test("[SE1] a sealed value opens under its key at its place, and nowhere else", 
   assert.throws(() => box.open("plain", "tools:7:headers"));
 });
 
-test("[SE2] without a configured secret one is made, kept for its owner alone and found again", () => {
+test("[SE2] without a configured secret one is generated, readable by its owner only, and reused", () => {
   const dataDir = testDataDir();
   const made = loadSecret(null, dataDir, system);
   assert.equal(loadSecret(null, dataDir, system), made);
@@ -34,7 +34,7 @@ test("[SE2] without a configured secret one is made, kept for its owner alone an
   rmSync(dataDir, { recursive: true });
 });
 
-test("[SE64] processes that make a secret at once have the same; one that is empty is said, not used", async () => {
+test("[SE64] processes that generate a secret at once share one; an empty one is reported, not used", async () => {
   const dataDir = testDataDir();
   const program = `
     import { loadSecret } from "#core/secrets.ts";

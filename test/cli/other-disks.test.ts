@@ -35,7 +35,7 @@ async function folderWithAccount(): Promise<string> {
 const disk = newDir(mkdtempSync(join(tmpdir(), "parley-disk-")));
 const noOtherDisk = statSync(disk).dev === statSync(newDir()).dev;
 
-test("[OP280] folders of the data folder may be other disks: files come to them, and a backup holds them", { skip: noOtherDisk }, async () => {
+test("[OP280] folders of the data folder may be on other disks: files get there, and a backup has them", { skip: noOtherDisk }, async () => {
   const dataDir = await folderWithAccount();
   for (const folder of ["recordings", "scratch"]) {
     mkdirSync(join(disk, folder));
@@ -62,7 +62,7 @@ test("[OP280] folders of the data folder may be other disks: files come to them,
   assert.deepEqual(found, [[true, "sound"], [true, "sound"], [true, "late"]]);
 });
 
-test("[OP286] a recording on another disk that is removed while a backup is made is in it, and its second name goes with the backup", { skip: noOtherDisk }, async () => {
+test("[OP286] a backup has a recording removed meanwhile from another disk, and its hard link goes with the backup", { skip: noOtherDisk }, async () => {
   const dataDir = await folderWithAccount();
   const recordings = newDir(mkdtempSync(join(tmpdir(), "parley-disk-")));
   symlinkSync(recordings, join(dataDir, "recordings"));
@@ -115,7 +115,7 @@ test("[CL181] [CL182] a backup of a data folder whose disk gives files no second
   assert.deepEqual(readdirSync(join(dataDir, "recordings")), ["one.wav"]);
 });
 
-test("[OP285] what a disk of its own has at its root, as lost+found, is no file: the others are taken along, and nothing waits", async () => {
+test("[OP285] a disk's own root entries, as lost+found, are no files: others are moved, and nothing waits", async () => {
   const [dataDir, shared] = [newDir(), newDir()];
   for (const folder of ["recordings", "scratch"]) {
     mkdirSync(join(dataDir, folder, "lost+found"), { recursive: true });
@@ -266,7 +266,7 @@ const files = createFolderFiles({ root: process.env.PARLEY_DATA_DIR, system: cre
 await files.put("recordings/one.wav", process.argv[1]);
 `;
 
-test("[OP287] a recording comes to its folder on another disk where the data folder's own has no room for it", { skip: mayNotMount }, () => {
+test("[OP287] a recording reaches its folder on another disk when the data folder's disk is full", { skip: mayNotMount }, () => {
   const [dataDir, other] = [newDir(), newDir()];
   for (const folder of ["recordings", "scratch"]) mkdirSync(join(other, folder));
   const sound = join(other, "scratch", "one.wav");

@@ -42,7 +42,7 @@ async function endedCall(server: TestServer, own: OwnPostgres): Promise<number> 
   return callId;
 }
 
-test("[ND36][ND40][ND46][ND47][ND48][ND49] while PostgreSQL is away requests are refused in their own shape, replies end, calls are finished, chats are evaluated, and a node that is stopped ends; afterwards nothing is lost or doubled", { skip }, async () => {
+test("[ND36][ND40][ND46][ND47][ND48][ND49] while PostgreSQL is away requests are refused in their own shape, replies, calls, evaluations and stops complete; nothing is lost or doubled", { skip }, async () => {
   const own = await startOwnPostgres();
   const model = await startScriptedModel();
   const dataDir = testDataDir();

@@ -82,7 +82,7 @@ function createWorld() {
   return { system, wires, over, done, listeners, speak, here, there, person: () => person };
 }
 
-test("[WI40] say, mute and end reach a call wherever it is; nobody's is over, and one out of reach answers 503", async () => {
+test("[WI40] say, mute and end reach a call on any node; an ended call says so, an unreachable one is 503", async () => {
   const { wires, over, done, here, there } = createWorld();
   for (const { shared } of [here, there]) {
     assert.deepEqual(
@@ -100,7 +100,7 @@ test("[WI40] say, mute and end reach a call wherever it is; nobody's is over, an
   assert.equal(await there.shared.end(CALL), false);
 });
 
-test("[WI41] a listener at another node hears the call's frames until it leaves or the call is over", async () => {
+test("[WI41] a listener at another node hears the call's frames until it leaves or the call ends", async () => {
   const { system, listeners, over, speak, there } = createWorld();
   const heard: number[] = [];
   const overs: string[] = [];
@@ -133,7 +133,7 @@ test("[WI41] a listener at another node hears the call's frames until it leaves 
   assert.equal(await there.shared.listen(CALL, () => undefined, () => undefined), null);
 });
 
-test("[WI44] a person takes part in a call of another node: what they do reaches it, and sound goes both ways until either ends", async () => {
+test("[WI44] a person takes part in another node's call: commands arrive, and sound passes both ways until either ends", async () => {
   const { system, done, person, there, over } = createWorld();
   const { persons } = there.shared;
   assert.equal(await persons.whisper(CALL, ANA, "discount"), true);
@@ -178,7 +178,7 @@ test("[WI44] a person takes part in a call of another node: what they do reaches
   over();
 });
 
-test("[WI44] a node that is gone takes its microphone along", async () => {
+test("[WI44] a node that dies takes its microphone out of the call", async () => {
   const { system, wires, done, there } = createWorld();
   const speaking = await there.shared.persons.speak(
     CALL, ANA.id, () => undefined, () => undefined);

@@ -27,7 +27,7 @@ after(async () => {
   await model.close();
 });
 
-test("[ND22] of two nodes both dial a campaign, and nobody is called twice", { skip }, async () => {
+test("[ND22] two nodes share a campaign's dialling, and nobody is called twice", { skip }, async () => {
   const { door } = nodes;
   const assistant = await newAssistant(door, {
     type: "outbound", status: "active", timezone: "UTC", initial_message: "Hi there.",

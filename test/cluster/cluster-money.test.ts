@@ -59,7 +59,7 @@ async function during(sending: Promise<unknown>, gapMs: number, work: () => Prom
   return times;
 }
 
-test("[BL240] nodes, sessions, NATS and PostgreSQL's primary killed at random moments: each message is charged once and its answer stays, the books are right, webhooks in order", { skip, timeout: 3_000_000 }, async () => {
+test("[BL240] nodes, sessions, NATS and PostgreSQL's primary killed at random: one charge a message, answers kept, webhooks in order", { skip, timeout: 3_000_000 }, async () => {
   const { assistant, key } = nodes;
   await nodes.ask("POST", "/user/webhook-endpoints", {
     key, body: { url: receiver.url, events: ["message_added"] },

@@ -24,7 +24,7 @@ after(async () => {
   await model.close();
 });
 
-test("[ND82] a reply that others have closed as interrupted ends so for whoever waits: 503, and to be tried again", async () => {
+test("[ND82] a reply that others closed as interrupted ends for its waiter with a 503 to retry", async () => {
   const { uuid } = await newAssistant(server);
   const talk = await newConversation(server, uuid);
   const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -50,7 +50,7 @@ test("[ND82] a reply that others have closed as interrupted ends so for whoever 
   assert.deepEqual((await auditBeside(server.dataDir)).problems, []);
 });
 
-test("[ND85] whoever talks with a node that is given up is hung up on before it ends", {
+test("[ND85] callers of a node that is given up are hung up on before it exits", {
   skip: withoutPostgres,
 }, async (t) => {
   const dataDir = testDataDir();

@@ -12,7 +12,7 @@ import { CUSTOMER, EMULATED_TOKEN, ENV, phoneAt } from "#support/server-with-twi
 import { startTwilioEmulator } from "#support/twilio-emulator.ts";
 import { openPublicDoor, startTwilioFront } from "#support/twilio-front.ts";
 
-test("[ND71] a call that a carrier brings again, to another node, is answered as before and has one record", {
+test("[ND71] a call a carrier delivers again, to another node, gets the same answer and has one record", {
   skip: withoutPostgres || withoutNats,
 }, async () => {
   const door = await openPublicDoor();

@@ -45,7 +45,7 @@ function configOf(env: Record<string, string>): Config {
   return outcome.config;
 }
 
-test("[ND37] nodes of two databases do not hear each other, by one name at one NATS", {
+test("[ND37] nodes of two databases do not hear each other, even with one name on one NATS", {
   skip: withoutPostgres || withoutNats,
 }, async () => {
   const nats = await startNats();
@@ -82,7 +82,7 @@ test("[ND37] nodes of two databases do not hear each other, by one name at one N
   await nats.kill();
 });
 
-test("[ND38] what a process left is taken up at once by the next in its data folder", {
+test("[ND38] the next process in a data folder takes over its predecessor's work at once", {
   skip: withoutPostgres,
 }, async () => {
   const dataDir = newDir();
@@ -110,7 +110,7 @@ test("[ND38] what a process left is taken up at once by the next in its data fol
   await model.close();
 });
 
-test("[ND39] a folder that was copied to another machine, or is used with another database, gives up nobody", () => {
+test("[ND39] a folder copied to another machine, or used with another database, gives up no node", () => {
   const dir = newDir();
   const place = { host: "one", databaseId: "a" };
   assert.equal(nodeBefore(dir, place), null);

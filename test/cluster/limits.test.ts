@@ -30,7 +30,7 @@ function createWorld(nodeIds: number[]) {
   };
 }
 
-test("[WI31] one node counts a key's passages for all; where it does not answer each counts its own", async () => {
+test("[WI31] one node counts a key's requests for all; while it does not answer each counts for itself", async () => {
   const { system, wires, nodes, live } = createWorld([1, 2, 3]);
   const limiters = nodes.map((node) => shareLimits(node, {
     send: createRateLimiter([{ count: COUNT, windowMs: 60_000 }], { system, keysMax: 100 }),
@@ -62,7 +62,7 @@ test("[WI31] one node counts a key's passages for all; where it does not answer 
   assert.ok((await late).every((decision) => decision?.allowed));
 });
 
-test("[WI33] a limit that the node which holds a key's window does not have yet is counted by each for itself", async () => {
+test("[WI33] a limit unknown to the node that counts a key is counted by each node for itself", async () => {
   const { system, nodes } = createWorld([1, 2]);
   const limiter = () =>
     createRateLimiter([{ count: COUNT, windowMs: 60_000 }], { system, keysMax: 100 });
@@ -74,7 +74,7 @@ test("[WI33] a limit that the node which holds a key's window does not have yet 
   assert.deepEqual(allowed, allowed.map(() => true));
 });
 
-test("[WI32] a node that has its share of a topic's watchers asks the others for theirs", async () => {
+test("[WI32] a node asks the others for their watchers of a topic only once its own share is reached", async () => {
   const { system, wires, nodes, live } = createWorld([1, 2]);
   const open = [2, 3];
   const asked: Topic[] = [];

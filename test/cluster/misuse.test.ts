@@ -51,7 +51,7 @@ async function refusal(start: () => Promise<{ close(): Promise<void> }>): Promis
   return "";
 }
 
-test("[ND30] NATS is refused without a PostgreSQL, and without files that all nodes reach", () => {
+test("[ND30] NATS is refused without PostgreSQL, and without shared files", () => {
   const shared = `file://${newDir()}`;
   const nats = { PARLEY_NATS_URL: "nats://127.0.0.1" };
   const [alone, ...more] = problemsOf({ ...nats, PARLEY_FILES_URL: shared });
@@ -64,7 +64,7 @@ test("[ND30] NATS is refused without a PostgreSQL, and without files that all no
   assert.deepEqual(problemsOf({ ...joined, PARLEY_FILES_URL: shared }), []);
 });
 
-test("[ND31] a PostgreSQL that may forget what it answered is refused, whichever way", { skip }, async () => {
+test("[ND31] a PostgreSQL that may lose acknowledged writes is refused, whichever way", { skip }, async () => {
   const own = await startOwnPostgres();
   const open = () => refusal(() => openPostgres({ url: own.url, writesMax: 1, isSmall: true }));
   assert.equal(await open(), "");
@@ -77,7 +77,7 @@ test("[ND31] a PostgreSQL that may forget what it answered is refused, whichever
   await own.close();
 });
 
-test("[ND32] a node with another secret than the database was begun with is refused", { skip }, async () => {
+test("[ND32] a node with another secret than the database's first is refused", { skip }, async () => {
   const { url, drop } = await virginDatabase("secrets");
   const start = (secret: string) => () => openConfigured(
     configOf({ PARLEY_DATABASE_URL: url, PARLEY_SECRET: secret }), "thread");
@@ -103,7 +103,7 @@ test("[ND33] a machine whose clock is more than a minute off the database's is r
   await drop();
 });
 
-test("[ND34] a database that a newer program has brought further is refused", { skip }, async () => {
+test("[ND34] a database that a newer version has migrated is refused", { skip }, async () => {
   const { url, query, drop } = await virginDatabase("schemas");
   const open = () => refusal(() => openPostgres({ url, writesMax: 1, isSmall: true }));
   assert.equal(await open(), "");
@@ -112,7 +112,7 @@ test("[ND34] a database that a newer program has brought further is refused", { 
   await drop();
 });
 
-test("[ND35] a node of another cluster's name is refused while nodes of the first one live", { skip }, async () => {
+test("[ND35] a node with another cluster name is refused while nodes of the first one live", { skip }, async () => {
   const { url, drop } = await virginDatabase("names");
   const start = (cluster: string) => openConfigured(configOf({
     PARLEY_DATABASE_URL: url, PARLEY_SECRET: SECRETS[0], PARLEY_CLUSTER: cluster,

@@ -113,7 +113,7 @@ interface Machine {
 
 const idsOf = (nodes: { id: number }[]): number[] => nodes.map(({ id }) => id);
 
-test("[ND1] nodes that beat know each other, hold what they have, and one of them has the clock", async () => {
+test("[ND1] beating nodes know each other, keep what they hold, and one of them has the clock", async () => {
   const world = createWorld();
   const [one, two] = [await world.join(), await world.join()];
   await world.pass(120 * SECOND);
@@ -124,7 +124,7 @@ test("[ND1] nodes that beat know each other, hold what they have, and one of the
   assert.deepEqual([one.lost, two.lost, one.recoveries, two.recoveries], [false, false, 0, 0]);
 });
 
-test("[ND2] a node that is silent is given up after three beats, and its clock is another's", async () => {
+test("[ND2] a silent node is given up after three beats, and another takes its clock", async () => {
   const world = createWorld();
   const wire = world.wires.connect();
   const dead = await world.join({ wire });
@@ -140,7 +140,7 @@ test("[ND2] a node that is silent is given up after three beats, and its clock i
   assert.equal(two.nodes.hasClock(), true);
 });
 
-test("[ND3] a node that misses beats but answers keeps what it has until its lease is over", async () => {
+test("[ND3] a node that misses beats but answers keeps what it holds until its lease expires", async () => {
   const world = createWorld();
   const slow = await world.join();
   const two = await world.join();
@@ -151,7 +151,7 @@ test("[ND3] a node that misses beats but answers keeps what it has until its lea
   assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
 });
 
-test("[ND4] without a wire, or while it is down, a node is given up by its lease alone", async () => {
+test("[ND4] without a wire, or while it is down, a node is given up by its lease only", async () => {
   const world = createWorld();
   const dead = await world.join({ wire: null });
   const two = await world.join({ wire: null });
@@ -185,7 +185,7 @@ test("[ND5] a node without the database holds nothing after 27 seconds, by eithe
   assert.equal(suspended.nodes.holds(), false, "asked before its next beat");
 });
 
-test("[ND52] a node whose wall clock was set forward goes on with its next beat; a machine that slept ends its work once that fails", async () => {
+test("[ND52] a node survives its wall clock set forward; one that slept ends its work if a beat then fails", async () => {
   const HOUR = 3600 * SECOND;
   const world = createWorld();
   const [one, two] = [await world.join(), await world.join()];
@@ -202,7 +202,7 @@ test("[ND52] a node whose wall clock was set forward goes on with its next beat;
   assert.deepEqual([one.nodes.holds(), one.lost], [false, true]);
 });
 
-test("[ND53] a node whose clock is more than a second off the database's says so once, until it is right again", async () => {
+test("[ND53] a node whose clock is over a second off the database's warns once, until it is right again", async () => {
   const world = createWorld();
   const one = await world.join();
   await world.pass(10 * SECOND);
@@ -219,7 +219,7 @@ test("[ND53] a node whose clock is more than a second off the database's says so
   assert.deepEqual(one.warnings, [1900, -5000]);
 });
 
-test("[ND45] a node that knows of no other holds nothing while the database is away, and goes on after", async () => {
+test("[ND45] a node alone holds nothing while the database is away, and resumes afterwards", async () => {
   const world = createWorld();
   const one = await world.join();
   const stopped = await world.join();
@@ -242,7 +242,7 @@ test("[ND45] a node that knows of no other holds nothing while the database is a
   assert.deepEqual([one.nodes.holds(), one.lost], [false, true], "one that came had it given up");
 });
 
-test("[ND50] nodes that all hear from each other to be without the database outlive it, and nobody is given up", async () => {
+test("[ND50] nodes that all hear each other lose the database survive it, and nobody is given up", async () => {
   const world = createWorld();
   const all = [await world.join(), await world.join(), await world.join()];
   const [one, two, three] = all as [typeof all[0], typeof all[0], typeof all[0]];
@@ -278,7 +278,7 @@ test("[ND50] nodes that all hear from each other to be without the database outl
   assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
 });
 
-test("[ND51] a node that starts as the database is back gives up nobody who answers", async () => {
+test("[ND51] a node that starts as the database returns gives up no node that answers", async () => {
   const world = createWorld();
   const [one, two] = [await world.join(), await world.join()];
   const wire = world.wires.connect();
@@ -301,7 +301,7 @@ test("[ND51] a node that starts as the database is back gives up nobody who answ
   assert.deepEqual(idsOf(three.nodes.alive()), [two.nodes.nodeId, three.nodes.nodeId]);
 });
 
-test("[ND6] a node that finds itself given up ends its work at once and beats no more", async () => {
+test("[ND6] a node that learns it was given up ends its work at once and stops beating", async () => {
   const world = createWorld();
   const wire = world.wires.connect();
   const one = await world.join({ wire });
@@ -317,7 +317,7 @@ test("[ND6] a node that finds itself given up ends its work at once and beats no
   assert.deepEqual(idsOf(two.nodes.alive()), [two.nodes.nodeId]);
 });
 
-test("[ND7] after the database was away nobody is given up before everybody had time to come back", async () => {
+test("[ND7] after a database outage nobody is given up before all had time to come back", async () => {
   const world = createWorld();
   const [one, two] = [await world.join({ wire: null }), await world.join({ wire: null })];
   await world.pass(2 * SECOND);
@@ -331,7 +331,7 @@ test("[ND7] after the database was away nobody is given up before everybody had 
   assert.deepEqual(idsOf(one.nodes.alive()), [one.nodes.nodeId]);
 });
 
-test("[ND83] of nodes that stood still together, as one machine does, none gives another up before everybody had time to come back", async () => {
+test("[ND83] nodes paused together, as on one machine, do not give each other up before all could return", async () => {
   for (const wire of ["up", null]) {
     const world = createWorld();
     const join = () => world.join(wire === null ? { wire } : {});
@@ -353,7 +353,7 @@ test("[ND83] of nodes that stood still together, as one machine does, none gives
   }
 });
 
-test("[ND84] a node that stands still again and again, as one without enough of a core, takes up after a dead one, and no other", async () => {
+test("[ND84] a node that pauses again and again takes over a dead node's work, but not a living one's", async () => {
   const world = createWorld();
   const [one, two] = [await world.join({ wire: null }), await world.join({ wire: null })];
   for (const there of [2, 1]) {
@@ -366,7 +366,7 @@ test("[ND84] a node that stands still again and again, as one without enough of 
   }
 });
 
-test("[ND8] a node that beat after it was looked at is not given up, and of two one gives it up", async () => {
+test("[ND8] a node that beat since it was checked is not given up, and only one of two gives it up", async () => {
   const world = createWorld();
   const one = await world.join();
   const two = await world.join();
@@ -381,7 +381,7 @@ test("[ND8] a node that beat after it was looked at is not given up, and of two 
   assert.deepEqual(outcomes.toSorted(), [false, true]);
 });
 
-test("[ND9] what a node left is recovered until none of its writes can be under way", async () => {
+test("[ND9] a dead node's work is recovered repeatedly until none of its writes can still arrive", async () => {
   const world = createWorld();
   const wire = world.wires.connect();
   const dead = await world.join({ wire });
@@ -403,7 +403,7 @@ test("[ND9] what a node left is recovered until none of its writes can be under 
   assert.deepEqual(idsOf(left), [three.nodes.nodeId]);
 });
 
-test("[ND21] a node that is long in taking up what others left beats meanwhile", async () => {
+test("[ND21] a node that is slow in taking over others' work keeps beating", async () => {
   const world = createWorld();
   const wire = world.wires.connect();
   const dead = await world.join({ wire });
@@ -420,7 +420,7 @@ test("[ND21] a node that is long in taking up what others left beats meanwhile",
   assert.deepEqual(idsOf(three.nodes.alive()), [two.nodes.nodeId, three.nodes.nodeId]);
 });
 
-test("[ND10] one node by itself never beats; at its start every other is gone and recovered", async () => {
+test("[ND10] a node alone never beats; at its start every other node is buried and recovered", async () => {
   const world = createWorld();
   await world.join({ wire: null, isAlone: true });
   const two = await world.join({ wire: null, isAlone: true });
@@ -431,7 +431,7 @@ test("[ND10] one node by itself never beats; at its start every other is gone an
   assert.equal(two.nodes.holds(), true);
 });
 
-test("[ND11] a node that drains says so, gives the clock away and is gone when it leaves", async () => {
+test("[ND11] a draining node says so, gives the clock away and is gone once it leaves", async () => {
   const world = createWorld();
   const one = await world.join();
   const two = await world.join();

@@ -73,7 +73,7 @@ const distinct = (numbers: number[]): number[] =>
   [...new Set(numbers)].toSorted((one, other) => one - other);
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
-test("[WI10] whatever the wire loses, doubles and reorders, watchers at every node hear of every commit", async () => {
+test("[WI10] whatever the wire loses, doubles and reorders, watchers at every node receive every commit", async () => {
   await fc.assert(fc.asyncProperty(
     fc.array(
       fc.record({ node: fc.nat(2), count: fc.integer({ min: 1, max: 3 }), moves: fc.nat(4) }),
@@ -109,7 +109,7 @@ test("[WI10] whatever the wire loses, doubles and reorders, watchers at every no
   ), { numRuns: 60 });
 });
 
-test("[WI11] where all arrives nobody reads the log, and nothing is sent back", async () => {
+test("[WI11] when everything arrives nobody rereads the log, and nothing is sent back", async () => {
   const system = createManualSystem();
   const wires = createLossyWires(system, () => 0.5);
   wires.calm();
@@ -134,7 +134,7 @@ test("[WI11] where all arrives nobody reads the log, and nothing is sent back", 
   assert.equal(shared.reads(), 0);
 });
 
-test("[WI12] without other nodes a commit of the command line is heard within a second, in SQLite's one process nothing is read anew", async () => {
+test("[WI12] without other nodes a commit by the command line is published within a second, and SQLite rereads nothing", async () => {
   const system = createManualSystem();
   const shared = createLog();
   for (let count = 0; count < 3; count += 1) shared.commit();
@@ -163,7 +163,7 @@ test("[WI12] without other nodes a commit of the command line is heard within a 
   assert.equal(system.pending(), 0);
 });
 
-test("[WI13] while the wire is down others' commits are heard within a quarter of a second", async () => {
+test("[WI13] while the wire is down others' commits are noticed within a quarter of a second", async () => {
   const system = createManualSystem();
   const shared = createLog();
   const { watch, heard, notices } = createNode(
@@ -179,7 +179,7 @@ test("[WI13] while the wire is down others' commits are heard within a quarter o
   await notices.close();
 });
 
-test("[WI14] events too large for a message are announced by their numbers, and read from the log", async () => {
+test("[WI14] events too large for a message are announced by number, and read from the log", async () => {
   const system = createManualSystem();
   const wires = createLossyWires(system, () => 0.5);
   wires.calm();
@@ -215,7 +215,7 @@ function notifying({ bus }: Pick<Node, "bus">, system: System) {
   return sent;
 }
 
-test("[ND54] of several nodes that hear that somebody waits, by the wire or from the log, the one that commits it notifies people", async () => {
+test("[ND54] of several nodes that learn that somebody waits, only the one that commits it notifies people", async () => {
   const system = createManualSystem();
   const wires = createLossyWires(system, () => 0.05);
   wires.calm();

@@ -98,7 +98,7 @@ const reply = (conversation: Conversation, turnId: number) => ({
   usage: null, ends: false, now: system.now(),
 });
 
-test("[ND12] a conversation that one node answers is busy for others, and its key is known to run there", async () => {
+test("[ND12] a conversation answered by one node is busy for others, which know its key runs there", async () => {
   const { one, two, begin, complete, started } = await createTalk();
   const { turnId, baseSequence } = await started(one, "k");
   assert.deepEqual(await begin(two, null), { kind: "busy", nodeId: one.nodeId() });
@@ -113,7 +113,7 @@ test("[ND12] a conversation that one node answers is busy for others, and its ke
   assert.equal((await begin(two, null)).kind, "started");
 });
 
-test("[ND13] a turn of a node that was given up is closed by whoever comes first, and its node stores nothing more", async () => {
+test("[ND13] the first to come closes a given-up node's turn, and that node can store nothing more", async () => {
   const talk = await createTalk();
   const { one, two, begin, complete, started, money } = talk;
   const first = await started(one, "k");
@@ -150,7 +150,7 @@ test("[ND14] the turns of a buried node are closed once, whoever recovers them",
   assert.ok(end?.kind === "failed" && end.reason === "interrupted");
 });
 
-test("[ND15] a call is its node's until that is buried; then it has lasted until its last beat", async () => {
+test("[ND15] a call belongs to its node until that is buried; then it lasted until its last beat", async () => {
   const { one, two, accountId, assistant, bury, money } = await createWorld();
   const place = async (): Promise<number> => {
     const begun = await one.calls.create({
@@ -188,7 +188,7 @@ test("[ND15] a call is its node's until that is buried; then it has lasted until
   assert.deepEqual(await one.calls.change({ ...ref, to: "in-progress", now: system.now() }), []);
 });
 
-test("[ND16] a document is read where it was brought to, and by one other once that node is gone", async () => {
+test("[ND16] a document is read by the node it came to, and by one other once that node is gone", async () => {
   const { one, two, accountId, bury } = await createWorld();
   const now = system.now();
   const { id: knowledgebaseId } = await one.knowledgebases.create(
@@ -213,7 +213,7 @@ test("[ND16] a document is read where it was brought to, and by one other once t
   assert.equal(event?.type, "document_status_changed");
 });
 
-test("[ND17] an endpoint is sent to by one node, and what its last owner records late counts for nothing", async () => {
+test("[ND17] one node sends to an endpoint, and what its former owner records late is ignored", async () => {
   const { one, two, accountId, bury } = await createWorld();
   const now = system.now();
   const endpoint = await one.webhooks.createEndpoint(
@@ -239,7 +239,7 @@ test("[ND17] an endpoint is sent to by one node, and what its last owner records
   assert.equal(await two.webhooks.head(endpoint.id), null);
 });
 
-test("[ND18] an order of a number is one node's, until it is gone or has answered that the end is open", async () => {
+test("[ND18] one node attends a number order until it is gone or reports the outcome as open", async () => {
   const { one, two, accountId, bury, money } = await createWorld();
   const order = async (): Promise<{ accountId: number; uuid: string }> => {
     const uuid = system.uuid();
@@ -265,7 +265,7 @@ test("[ND18] an order of a number is one node's, until it is gone or has answere
   assert.deepEqual(await money(), [2 * PRICE, 0]);
 });
 
-test("[ND20] a trunk is one node's until that is gone or gives it back", async () => {
+test("[ND20] a trunk belongs to one node until that is gone or gives it back", async () => {
   const { one, two, accountId, bury } = await createWorld();
   const trunkOf = async (number: string): Promise<number> => {
     const made = await one.sipTrunks.create({
@@ -294,7 +294,7 @@ test("[ND20] a trunk is one node's until that is gone or gives it back", async (
   assert.equal(await two.sipTrunks.take(ids), 1);
 });
 
-test("[ND19] a lease is one living node's; rows of nodes that are long gone are removed and their ids never given again", async () => {
+test("[ND19] one living node holds a lease; rows of long-gone nodes are removed, their ids never reused", async () => {
   const { one, two, bury } = await createWorld();
   const taken = await Promise.all([one, two].map(({ nodes }) => nodes.takeLease("clock")));
   assert.deepEqual(taken.toSorted(), [false, true], "at the same time");

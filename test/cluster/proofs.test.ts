@@ -31,9 +31,9 @@ async function prove(what: "postgres" | "nodes"): Promise<void> {
 
 const skip = withoutPostgres || (isOverPostgres && "it is run by the whole proof");
 
-test("[ND41] money, who is told of it, and lists hold over PostgreSQL as over a file", { skip }, () =>
+test("[ND41] money, its notices and lists work over PostgreSQL as over a file", { skip }, () =>
   prove("postgres"));
 
-test("[ND42] replies, money and streams hold at three nodes, whichever is asked", {
+test("[ND42] replies, money and streams work across three nodes, whichever is asked", {
   skip: skip || withoutNats,
 }, () => prove("nodes"));

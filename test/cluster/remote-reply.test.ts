@@ -182,7 +182,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant("pass" as const), ms: fc.integer({ min: 1, max: 600 }) }),
 );
 
-test("[WI20] a watcher's frames at another node are those at the owner's, whatever the wire loses, doubles and reorders", async () => {
+test("[WI20] a watcher at another node gets the owner's frames, whatever the wire loses or reorders", async () => {
   await fc.assert(fc.asyncProperty(
     fc.array(step, { maxLength: 30 }), fc.array(step, { maxLength: 40 }),
     fc.infiniteStream(fc.double({ min: 0, max: 0.999, noNaN: true })),
@@ -229,7 +229,7 @@ const quiet = (): World => {
   world.wires.calm();
   return world;
 };
-test("[WI21] a reply nobody asks for costs the wire its first words; one that is asked for, each piece for ten seconds", async () => {
+test("[WI21] an unwatched reply sends only its first words over the wire; a watched one all, for 10 s", async () => {
   const world = quiet();
   const { system, wires, owner, other } = world;
   const home = watch(world, owner, 0);
@@ -259,7 +259,7 @@ test("[WI21] a reply nobody asks for costs the wire its first words; one that is
   await world.close();
 });
 
-test("[WI22] where the owner is not there watchers have what is committed, and its reply is forgotten", async () => {
+test("[WI22] when a reply's owner is gone, watchers get what is committed and the live text is dropped", async () => {
   const world = quiet();
   const { system, wires, owner, other } = world;
   const there = watch(world, other, 0);
@@ -280,7 +280,7 @@ test("[WI22] where the owner is not there watchers have what is committed, and i
   await other.close();
 });
 
-test("[WI23] a reply whose failure could not even be stored fails at other nodes too", async () => {
+test("[WI23] a reply whose failure could not be stored fails at other nodes too", async () => {
   const world = quiet();
   const there = watch(world, world.other, 0);
   await all(world.wires);
@@ -295,7 +295,7 @@ test("[WI23] a reply whose failure could not even be stored fails at other nodes
   await world.close();
 });
 
-test("[WI24] a piece that is none of this version is not heard", async () => {
+test("[WI24] a live message of another version or form is ignored", async () => {
   const world = quiet();
   const wire = world.wires.connect();
   const there = watch(world, world.other, 0);
@@ -309,7 +309,7 @@ test("[WI24] a piece that is none of this version is not heard", async () => {
   await world.close();
 });
 
-test("[WI25] a reply that began while its owner was cut off is there at other nodes once it is not", async () => {
+test("[WI25] a reply begun while its owner was cut off appears at other nodes once it is back", async () => {
   const world = quiet();
   const { system, wires, owner, other } = world;
   const there = watch(world, other, 0);

@@ -8,7 +8,7 @@ import { startNodes } from "#support/nodes.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
-test("[ND73] a chat that is being evaluated where a server stops is evaluated by no other meanwhile", {
+test("[ND73] a chat being evaluated on a stopping server is not evaluated by another meanwhile", {
   skip: withoutPostgres || withoutNats,
 }, async () => {
   const model = await startScriptedModel();

@@ -81,7 +81,7 @@ function held(tokens: string[], holdAfter: number): () => void {
   return resolve;
 }
 
-test("[WI50] a reply is watched live at every node, from before, from its middle and from after", { skip }, async () => {
+test("[WI50] a reply can be watched live at every node, from before, during and after it", { skip }, async () => {
   const go = held(["Nine ", "o'clock", ", ", "as ", "ever."], 2);
   const uuid = await newConversation(nodes.door, assistant.uuid);
   const early = nodes.all.map((node) => watch(node, uuid, "2"));
@@ -107,7 +107,7 @@ test("[WI50] a reply is watched live at every node, from before, from its middle
   for (const { leave } of [...early, ...middle, ...late]) leave();
 });
 
-test("[WI51] stop reaches the node that writes, from whichever node it is asked for", { skip }, async () => {
+test("[WI51] stop reaches the node that writes the reply, from any node", { skip }, async () => {
   for (const [index, asker] of nodes.all.entries()) {
     const go = held(["Nine ", "o'clock"], 1);
     const uuid = await newConversation(nodes.door, assistant.uuid);
@@ -130,7 +130,7 @@ test("[WI51] stop reaches the node that writes, from whichever node it is asked 
   }
 });
 
-test("[WI52] the account's stream at one node hears of what others commit", { skip }, async () => {
+test("[WI52] the account's stream at one node includes what others commit", { skip }, async () => {
   model.script(() => ({ tokens: ["Nine."] }));
   const [a, b, c] = nodes.all;
   const { key } = a!;
@@ -146,7 +146,7 @@ test("[WI52] the account's stream at one node hears of what others commit", { sk
   stream.leave();
 });
 
-test("[WI53] a reply is rejoined at another node than its own, and none where none is written", { skip }, async () => {
+test("[WI53] a reply is rejoined at another node than its own; with none being written the answer is 204", { skip }, async () => {
   const go = held(["Nine ", "o'clock"], 1);
   const uuid = await newConversation(nodes.door, assistant.uuid);
   const [writer, other] = nodes.all;
@@ -163,7 +163,7 @@ test("[WI53] a reply is rejoined at another node than its own, and none where no
   watcher.leave();
 });
 
-test("[WI54] without NATS watchers at other nodes have what is committed, and live text again when it is back", { skip }, async () => {
+test("[WI54] without NATS watchers at other nodes get what is committed, and live text once it is back", { skip }, async () => {
   await nodes.nats.kill();
   model.script(() => ({ tokens: ["Nine."] }));
   const uuid = await newConversation(nodes.door, assistant.uuid);
@@ -184,7 +184,7 @@ test("[WI54] without NATS watchers at other nodes have what is committed, and li
   for (const { leave } of watchers) leave();
 });
 
-test("[WI55] a stream's ticket opens one stream, at whichever node it is shown", { skip }, async () => {
+test("[WI55] a stream ticket opens one stream, at whichever node it is used", { skip }, async () => {
   const { key } = nodes.all[0]!;
   const ticket = async (): Promise<string> => {
     const { status, body } = await nodes.door.call("POST", "/user/stream-tickets", { key });
@@ -199,7 +199,7 @@ test("[WI55] a stream's ticket opens one stream, at whichever node it is shown",
   for (const { leave } of streams) leave();
 });
 
-test("[WI57] a person takes a conversation over at another node than the one that writes its reply: it is stopped there, and one voice goes on", { skip }, async () => {
+test("[WI57] taking over at another node stops the reply where it is written, and only one side speaks on", { skip }, async () => {
   const [first, second, third] = nodes.all;
   assert.ok(first && second && third);
   const uuid = await newConversation(first, assistant.uuid);
@@ -240,7 +240,7 @@ test("[WI57] a person takes a conversation over at another node than the one tha
     .map(({ role, content }) => `${role}: ${content.trim()}`), messages);
 });
 
-test("[WI56] a conversation that is deleted at one node is gone at each, and whoever watches its account there hears of it once", { skip }, async () => {
+test("[WI56] a conversation deleted at one node is gone at all, and account watchers there hear of it once", { skip }, async () => {
   const uuids: string[] = [];
   for (const node of nodes.all) {
     uuids.push(await newConversation(node, assistant.uuid));

@@ -92,7 +92,7 @@ for (const { name, open, skip } of [
     end();
   };
 
-  test(`[WI5] ${name}: what one node publishes every other one that listens hears, in order and whole`, { skip }, () =>
+  test(`[WI5] ${name}: every listening node receives what another publishes, in order and whole`, { skip }, () =>
     on(async (_hub, connect) => {
       const [a, b, c] = [await connect(), await connect(), await connect()];
       const heard: Record<string, string[]> = { a: [], b: [], c: [], other: [] };
@@ -116,7 +116,7 @@ for (const { name, open, skip } of [
       assert.deepEqual([heard.a, heard.other], [[], []], "not itself, and no other subject");
     }));
 
-  test(`[WI1] ${name}: a question has one answer, or fails at once where nobody is there, else in its time`, { skip }, () =>
+  test(`[WI1] ${name}: a request has one answer, fails at once when nobody listens, else after its timeout`, { skip }, () =>
     on(async (_hub, connect) => {
       const [a, b] = [await connect(), await connect()];
       const end = b.subscribe("ask.2", (data, reply) => {
@@ -136,7 +136,7 @@ for (const { name, open, skip } of [
       assert.equal(await reasonOf(a.request("ask.2", bytes("?"), 60_000)), "nobody");
     }));
 
-  test(`[WI2] ${name}: down it says so, ends what waits and loses what is published; then it goes on by itself`, { skip }, () =>
+  test(`[WI2] ${name}: a wire that goes down says so, fails pending requests, loses what is published, then recovers`, { skip }, () =>
     on(async (hub, connect) => {
       const [a, b] = [await connect(), await connect()];
       const states: string[] = [];
@@ -165,7 +165,7 @@ for (const { name, open, skip } of [
       assert.equal(textOf(await a.request("ask.2", bytes("?"), 5000)), "here");
     }));
 
-  test(`[WI3] ${name}: clusters of other names do not hear one another, and a wire that is closed hears nothing`, { skip }, () =>
+  test(`[WI3] ${name}: clusters of different names do not hear each other, and a closed wire hears nothing`, { skip }, () =>
     on(async (_hub, connect) => {
       const [a, b, green] = [await connect(), await connect(), await connect("green")];
       const heard: string[] = [];
@@ -184,7 +184,7 @@ for (const { name, open, skip } of [
     }));
 }
 
-test("[WI4] a wire whose server is not there yet takes subscriptions, and is up when the server is", { skip: withoutNats }, async () => {
+test("[WI4] a wire takes subscriptions before its server is there, and is up once it is", { skip: withoutNats }, async () => {
   const server = await startNats();
   await server.kill();
   const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));
@@ -204,7 +204,7 @@ test("[WI4] a wire whose server is not there yet takes subscriptions, and is up 
   await server.kill();
 });
 
-test("[CL200] what a server of NATS is set not to take is left out, and the wire goes on", { skip: withoutNats }, async () => {
+test("[CL200] messages too large for the NATS server are dropped, and the wire goes on", { skip: withoutNats }, async () => {
   const server = await startNats("max_payload: 1000");
   const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));
   assert.ok(a && b);
@@ -229,7 +229,7 @@ test("[CL200] what a server of NATS is set not to take is left out, and the wire
   await server.kill();
 });
 
-test("[WI62] what is asked while its owner leaves is answered, or known at once to be nobody's", { skip: withoutNats, timeout: 60_000 }, async () => {
+test("[WI62] a request to an owner that is leaving is answered, or fails at once", { skip: withoutNats, timeout: 60_000 }, async () => {
   const server = await startNats();
   const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));
   assert.ok(a && b);

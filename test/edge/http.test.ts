@@ -45,7 +45,7 @@ const SMUGGLED = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
 const statusesOf = (answer: string): string[] =>
   [...answer.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status ?? "");
 
-test("[ER1] ambiguous framing is answered 400, the connection closes, and nothing behind is executed", async () => {
+test("[ER1] ambiguous framing answers 400, closes the connection, and nothing behind it is executed", async () => {
   for (const headers of AMBIGUOUS) {
     for (const body of ["{}", "0\r\n\r\n"]) {
       // The answer is everything until the server closes.
@@ -60,7 +60,7 @@ test("[ER1] ambiguous framing is answered 400, the connection closes, and nothin
   assert.equal((await fetch(`${server.url}/livez`)).status, 200);
 });
 
-test("[ER147] of requests sent without waiting for answers none has its effect and loses its answer", async () => {
+test("[ER147] no pipelined request takes effect without its answer", async () => {
   const { uuid } = await newAssistant(server);
   const conversations = async (): Promise<number> => {
     const { body } = await server.call("GET", "/user/conversations");
@@ -79,7 +79,7 @@ test("[ER147] of requests sent without waiting for answers none has its effect a
   assert.equal(await conversations(), before + 1);
 });
 
-test("[ER2] bodies are bounded, declared or not; an abort in the middle harms nobody", async () => {
+test("[ER2] bodies are bounded, with or without a declared length; an abort midway harms nobody", async () => {
   const large = await server.call("POST", "/conversations", {
     body: `"${"x".repeat(300_000)}"`, headers: { Origin: "https://shop.example" },
   });
@@ -93,7 +93,7 @@ test("[ER2] bodies are bounded, declared or not; an abort in the middle harms no
   assert.equal((await fetch(`${server.url}/livez`)).status, 200);
 });
 
-test("[ER3] bodies that are no safe JSON object are 400 in the route's shape", async () => {
+test("[ER3] bodies that are not safe JSON objects answer 400 in the route's shape", async () => {
   const bodies = ["{", "[]", "null", '{"__proto__":1}', "[".repeat(5000), '"\\ud800"'];
   for (const body of bodies) {
     const refused = await server.call("POST", "/conversations", { body });
@@ -117,7 +117,7 @@ test("[ER156] a body may begin with the mark of its encoding; one that is packed
     "The request body is not valid UTF-8: send it in UTF-8, and not packed.");
 });
 
-test("[ER4] unknown paths are 404, wrong methods 405 with Allow, both JSON", async () => {
+test("[ER4] unknown paths answer 404, wrong methods 405 with Allow, both in JSON", async () => {
   const unknown = await server.call("GET", "/nothing");
   assert.deepEqual([unknown.status, unknown.body], [404, { message: "Not found." }]);
   const wrong = await server.call("DELETE", "/user/me");
@@ -125,7 +125,7 @@ test("[ER4] unknown paths are 404, wrong methods 405 with Allow, both JSON", asy
   assert.equal(wrong.headers.get("allow"), "GET");
 });
 
-test("[ER6] HEAD answers the head of what GET answers, and nothing of a stream", async () => {
+test("[ER6] HEAD answers with the head of GET, and nothing of a stream", async () => {
   for (const path of ["/", "/widget.js", "/livez", "/api/user/me", "/api/user/stream", "/docs", "/none"]) {
     const ask = (method: string) => fetch(`${server.url}${path}`, {
       method, headers: { Authorization: `Bearer ${server.key}`, "Accept-Encoding": "identity" },
@@ -151,7 +151,7 @@ test("[ER5] a safe request id is echoed, another is replaced", async () => {
   assert.match(replaced.headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
 });
 
-test("[AU1] without a key in force everything of the account is 401", async () => {
+test("[AU1] without a valid key every account route answers 401", async () => {
   for (const key of [null, "1|wrong", `${server.key}x`, "1"]) {
     const refused = await server.call("GET", "/user/me", { key });
     assert.equal(refused.status, 401);
@@ -173,7 +173,7 @@ test("[AU2] a key is shown once, listed without its secret and dead once deleted
   assert.equal((await server.call("GET", "/user/me", { key: token })).status, 401);
 });
 
-test("[AU3] a key that may only read cannot write; an expired key is dead", async () => {
+test("[AU3] a read-only key cannot write; an expired key is dead", async () => {
   const read = await server.call("POST", "/user/api-keys", {
     body: { name: "r", scopes: ["read"] },
   });
@@ -213,7 +213,7 @@ test("[AU4] only allowed origins may use an assistant from a page", async () => 
   assert.equal((await ask("OPTIONS", "https://bad.example")).status, 403);
 });
 
-test("[AU334] a page of any origin reads that an address of the API is misspelt, and of an account's routes nothing", async () => {
+test("[AU334] a page of any origin can read that an API path is misspelt, but nothing of account routes", async () => {
   const ask = async (method: string, path: string, headers: Record<string, string> = {}) => {
     const Origin = "https://page.example";
     const reply = await fetch(server.url + path, { method, headers: { Origin, ...headers } });
@@ -236,7 +236,7 @@ test("[AU334] a page of any origin reads that an address of the API is misspelt,
   }
 });
 
-test("[AU286] preflights name only origins that may: of a conversation's assistant, or of any for a new one", async () => {
+test("[AU286] preflights name only allowed origins: the conversation's assistant's, or any for a new one", async () => {
   const strict = await startTestServer({
     env: { PARLEY_ALLOWED_ORIGINS: "https://house.example" },
   });
@@ -288,7 +288,7 @@ test("[AU286] preflights name only origins that may: of a conversation's assista
   await strict.close();
 });
 
-test("[LM1] a key has 20 requests in 10 seconds, then 429; headers state the tightest window", async () => {
+test("[LM1] a key gets 20 requests in 10 seconds, then 429; headers show the tightest window", async () => {
   const limited = await startTestServer({ env: { PARLEY_RATE_LIMITS: "on" } });
   for (let count = 0; count < 20; count += 1) {
     const { status, headers } = await limited.call("GET", "/user/me");
@@ -322,7 +322,7 @@ test("[AS151] each account gets ten voice samples a minute", async () => {
   await limited.close();
 });
 
-test("[LM2] creating and sending are bounded per address and per conversation", async () => {
+test("[LM2] creating and sending are limited per address and per conversation", async () => {
   const env = { PARLEY_RATE_LIMITS: "on", PARLEY_RATE_CONVERSATION_PER_MINUTE: "2" };
   const limited = await startTestServer({ env: { ...env, PARLEY_RATE_ADDRESS_PER_MINUTE: "3" } });
   const assistant = await newAssistant(limited);
@@ -351,7 +351,7 @@ test("[LM3] an assistant spends no more than its daily cap", async () => {
   assert.ok(Math.abs(wait - toMidnight) < 3600, `${wait} s, where the day lasts ${toMidnight}`);
 });
 
-test("[ER148] JSON is kept by nobody and never taken for a page; no header names the version", async () => {
+test("[ER148] JSON is neither cached nor taken for a page; no header names the version", async () => {
   for (const path of ["/livez", "/api/user/me", "/api/none"]) {
     const { headers } = await fetch(server.url + path);
     assert.equal(headers.get("cache-control"), "no-store", path);
@@ -360,7 +360,7 @@ test("[ER148] JSON is kept by nobody and never taken for a page; no header names
   }
 });
 
-test("[LM4] the window slides: a passage counts for exactly its length", () => {
+test("[LM4] the window slides: a request counts for exactly its length", () => {
   let now = 0;
   const system = { ...createSystem(), monotonicMs: () => now };
   const limiter = createRateLimiter([{ count: 2, windowMs: 1000 }], { system, keysMax: 2 });
@@ -374,7 +374,7 @@ test("[LM4] the window slides: a passage counts for exactly its length", () => {
   assert.equal(limiter.take("a").allowed, false);
 });
 
-test("[ER149] links say https where a trusted proxy says so, and nobody else", async () => {
+test("[ER149] links say https only when a trusted proxy says so", async () => {
   const behind = await startTestServer({ env: { PARLEY_TRUSTED_PROXIES: "127.0.0.1" } });
   const firstPage = async (at: typeof server): Promise<string> => {
     const headers = { "X-Forwarded-Proto": "https" };

@@ -77,7 +77,7 @@ test("[ER155] cookies of the page's other programs keep nobody out", async () =>
   assert.match(answer.toString(), /^HTTP\/1.1 431 /);
 });
 
-test("[AU346] of answers that nobody reads one waits, and who asks on is closed; who reads late gets all of it", async (context) => {
+test("[AU346] of pipelined answers nobody reads one waits, then it is closed; a late reader gets all of it", async (context) => {
   const answers = createHttpServer({
     tls: null, trustedProxies: [], uploadsMax: 1, log: createLogger("silent"),
     every: createSystem().every, newRequestId: () => "1",

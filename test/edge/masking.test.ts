@@ -204,7 +204,7 @@ const foundIn = (answers: Map<string, string>): Record<string, string[]> =>
     ])
     .filter(([, names]) => names.length > 0));
 
-test("[SE63] no answer to a key that only reads has a secret; a key that may write sees those it may, and no others", async () => {
+test("[SE63] a read-only key sees no secret; a key that may write sees only those it may", async () => {
   const places = await newPossessions();
   const { accounts } = server.app.features;
   const reader = await accounts.createKey(server.accountId, "reads", { scopes: ["read"] });

@@ -161,7 +161,7 @@ async function standsBehind(start: (serverPort: number) => Promise<Proxy>): Prom
   await Promise.all([server.close(), model.close()]);
 }
 
-test("[AU347] after a body in chunks, behind which trailers would be read as a request, a proxy does not use the connection again", async () => {
+test("[AU347] after a chunked body whose trailers could be read as a request, a proxy drops the connection", async () => {
   const server = await startTestServer();
   const headers = { Authorization: `Bearer ${server.key}` };
   const connectionAfter = async (method: string, path: string, sent: object) => {
@@ -182,7 +182,7 @@ test("[AU347] after a body in chunks, behind which trailers would be read as a r
   await server.close();
 });
 
-test("[OP148] behind nginx as documented: streams as written, WebSocket, the visitor's address", { skip: noNginx }, async () => {
+test("[OP148] behind nginx as documented: streaming as written, WebSocket, the visitor's address", { skip: noNginx }, async () => {
   await standsBehind(startNginx);
 });
 
@@ -198,7 +198,7 @@ test("[OP327] behind Varnish as documented: the same", { skip: noVarnish }, asyn
   await standsBehind(varnishBefore);
 });
 
-test("[OP301] behind HAProxy as documented for nodes: one that gives notice gets no more requests, and none is refused", { skip: noHaproxy }, async () => {
+test("[OP301] behind HAProxy as documented, a node giving notice gets no more requests, and none is refused", { skip: noHaproxy }, async () => {
   const folders = [testDataDir(), testDataDir()] as const;
   const env = { PARLEY_STOP_NOTICE_SECONDS: "3600" };
   const nodes = await Promise.all([startProcess(folders[0], env), startProcess(folders[1], env)]);

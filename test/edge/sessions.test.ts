@@ -138,7 +138,7 @@ const step = fc.oneof(
   fc.constant({ kind: "answer" } as const),
 );
 
-test("[EV90] a log that answers late and in pieces yields byte for byte what one that answers at once does", async () => {
+test("[EV90] a log answering late and in pieces yields the same bytes as one answering at once", async () => {
   const steps = fc.array(step, { maxLength: 40 });
   await fc.assert(fc.asyncProperty(
     steps, steps, fc.integer({ min: 1, max: 3 }), fc.nat(5),
@@ -168,7 +168,7 @@ test("[EV90] a log that answers late and in pieces yields byte for byte what one
   ), { numRuns: 150 });
 });
 
-test("[EV91] a session that is closed while it reads sends nothing afterwards, whatever it was reading", async () => {
+test("[EV91] a session closed while it reads sends nothing afterwards", async () => {
   for (let answered = 0; answered < 5; answered += 1) {
     const talk = createTalk();
     talk.ask();
@@ -188,7 +188,7 @@ test("[EV91] a session that is closed while it reads sends nothing afterwards, w
   }
 });
 
-test("[EV92] a log that cannot be read has the watcher come back, and stops nothing else", async () => {
+test("[EV92] when the log cannot be read the watcher is told to reconnect, and nothing else stops", async () => {
   const talk = createTalk();
   const broken: StreamSource = {
     ...atOnce(talk), after: () => Promise.reject(new Error("the log is out of reach")),
@@ -199,7 +199,7 @@ test("[EV92] a log that cannot be read has the watcher come back, and stops noth
   assert.deepEqual([frames, closes], [[], ["restart"]]);
 });
 
-test("[EV93] a watcher from now on begins where the log stood when it was asked, and misses nothing since", async () => {
+test("[EV93] a watcher that starts now begins at the log's position of its request; nothing is missed", async () => {
   const talk = createTalk();
   talk.ask();
   const late = createLateSource(talk, 10);
@@ -212,7 +212,7 @@ test("[EV93] a watcher from now on begins where the log stood when it was asked,
   assert.deepEqual([position.sequence, frames.map(({ id }) => id)], [1, ["2"]]);
 });
 
-test("[EV94] a reply's words that were there before its question was published come with the question", async () => {
+test("[EV94] a reply's words from before its question was published come right after the question", async () => {
   const talk = createTalk();
   const { frames } = watch(talk, atOnce(talk), { sequence: 0, chars: 0 });
   await nextTurn();
@@ -220,7 +220,7 @@ test("[EV94] a reply's words that were there before its question was published c
   assert.deepEqual(frames.map(({ type }) => type), ["message_added", "reply_start", "reply_delta"]);
 });
 
-test("[EV97] a long log that answers at once, and a reader that keeps up, leave others their turn after each page", async () => {
+test("[EV97] reading a long log yields after each page, even when log and reader are fast", async () => {
   const talk = createTalk();
   const count = LIMITS.replayPageRows * 4;
   while (talk.events.length < count) talk.ask();

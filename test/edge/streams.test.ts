@@ -86,7 +86,7 @@ async function stored(on: TestServer, uuid: string): Promise<string> {
   return (body.history as { content: string }[]).at(-1)?.content ?? "";
 }
 
-test("[EV1] a streamed send tells the whole turn and its deltas join to the stored text", async () => {
+test("[EV1] a streamed send shows the whole turn, and its joined deltas equal the stored text", async () => {
   const uuid = await newConversation(server, assistant.uuid);
   const { frames } = await read(await sendStreaming(server, uuid, "Hello"), isReply);
   const types = frames.map(({ type }) => type).filter((type) => type !== "reply_delta");
@@ -120,7 +120,7 @@ test("[EV2] cut at any byte and resumed, also across a restart: no gap, no repea
   model.script(null);
 });
 
-test("[EV95] an EventSource whose address has a position goes on from Last-Event-ID as it comes back", async () => {
+test("[EV95] an EventSource with a position in its URL resumes from Last-Event-ID on reconnect", async () => {
   const uuid = await newConversation(server, assistant.uuid);
   model.script(null);
   await read(await sendStreaming(server, uuid, "Hello"), isReply);
@@ -135,7 +135,7 @@ test("[EV95] an EventSource whose address has a position goes on from Last-Event
   assert.deepEqual(afresh, all);
 });
 
-test("[EV96] a message that is sent once more by its key goes on from Last-Event-ID, and ends", async () => {
+test("[EV96] a message resent under its key resumes from Last-Event-ID, and its stream ends", async () => {
   const uuid = await newConversation(server, assistant.uuid);
   const gate = Promise.withResolvers<void>();
   model.script(() => ({ tokens: ["one ", "two."], hold: gate.promise, holdAfter: 1 }));
@@ -228,7 +228,7 @@ class Listener {
   }
 }
 
-test("[EV6] over a socket a reply is stopped, and everything told again from any position", async () => {
+test("[EV6] over a socket a reply can be stopped, and the log resumed from any position", async () => {
   const uuid = await newConversation(server, assistant.uuid);
   const hold = Promise.withResolvers<void>();
   model.script(() => ({ tokens: ["first ", "second"], hold: hold.promise, holdAfter: 1 }));
@@ -255,7 +255,7 @@ test("[EV6] over a socket a reply is stopped, and everything told again from any
   model.script(null);
 });
 
-test("[SE65] a command that is refused is answered with its own request_id", async () => {
+test("[SE65] a refused command is answered with its own request_id", async () => {
   const listener = new Listener(server, await newConversation(server, assistant.uuid));
   await listener.until("connected");
   for (const refused of [
@@ -269,7 +269,7 @@ test("[SE65] a command that is refused is answered with its own request_id", asy
   listener.socket.close();
 });
 
-test("[EV7] a reader that stalls is closed with a code that says: come back", async () => {
+test("[EV7] a stalled reader is closed with a code that tells it to reconnect", async () => {
   const real = createSystem();
   const hurried: System = {
     ...real,
@@ -302,7 +302,7 @@ test("[EV7] a reader that stalls is closed with a code that says: come back", as
   model.script(null);
 });
 
-test("[EV4] the account's stream opens by key or ticket, tells of money, and ends with the key", async () => {
+test("[EV4] the account's stream opens by key or ticket, includes balance changes and ends with its key", async () => {
   const { accountId, key } = await server.newAccount();
   const anonymous = await fetch(`${server.url}/api/user/stream`);
   assert.equal(anonymous.status, 401);
@@ -321,7 +321,7 @@ test("[EV4] the account's stream opens by key or ticket, tells of money, and end
   assert.deepEqual(await silent, { frames: [], complete: false });
 });
 
-test("[EV5] a reader that stalls costs no memory to speak of, and others go on", async () => {
+test("[EV5] a stalled reader costs almost no memory, and others continue", async () => {
   const uuid = await newConversation(server, assistant.uuid, { type: "test" });
   model.script(() => ({ tokens: ["x".repeat(30_000)] }));
   const stalled = connect(server.port, "127.0.0.1");

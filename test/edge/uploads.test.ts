@@ -47,7 +47,7 @@ async function keeping(admit: () => Promise<void>) {
   return { port, begun: begun.promise, release: () => released.resolve() };
 }
 
-test("[CV149] a file is there until whoever keeps it is done, also when its client leaves meanwhile", async () => {
+test("[CV149] an upload's file stays until its handler is done, even if the client disconnects", async () => {
   const { port, begun, release } = await keeping(() => Promise.resolve());
   const client = connect(port, "127.0.0.1");
   client.write(UPLOAD);
@@ -65,7 +65,7 @@ test("[CV149] a file is there until whoever keeps it is done, also when its clie
   await askUntil(() => existsSync(path), (isThere) => !isThere);
 });
 
-test("[CV170] a small file whose keeping takes longer than a client may be silent is answered", async () => {
+test("[CV170] a small file that takes longer to store than a client may be silent is still answered", async () => {
   const { port, begun, release } = await keeping(() => nextTurn());
   const client = connect(port, "127.0.0.1");
   const over = Promise.race([once(client, "data"), once(client, "close")]);
@@ -79,7 +79,7 @@ test("[CV170] a small file whose keeping takes longer than a client may be silen
   client.destroy();
 });
 
-test("[EX145] a file that comes slowly, a few kB a second, arrives", async () => {
+test("[EX145] a file that arrives slowly, a few kB a second, is accepted", async () => {
   const { port, release } = await keeping(() => nextTurn());
   release();
   const client = connect(port, "127.0.0.1");

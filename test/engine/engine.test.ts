@@ -85,7 +85,7 @@ test("[EN1] a tool's result goes back to the model, and the client sees call and
   ]);
 });
 
-test("[EN2] a model that only ever calls tools ends at the bounds on steps and calls", async () => {
+test("[EN2] a model that only ever calls tools is ended by the limits on steps and calls", async () => {
   const model = modelOf([[call("a"), call("b"), call("c")]]);
   const functions = recorded();
   await run(model, functions);
@@ -94,7 +94,7 @@ test("[EN2] a model that only ever calls tools ends at the bounds on steps and c
   assert.deepEqual(model.requests.at(-1)?.functions, [], "the last step has nothing to call");
 });
 
-test("[EN3] arguments that are no sensible JSON object never reach a tool", async () => {
+test("[EN3] arguments that are not a usable JSON object never reach a tool", async () => {
   const huge = JSON.stringify({ text: "x".repeat(LIMITS.toolArgumentsBytesMax) });
   for (const bad of ["[1]", "{", "null", '"text"', huge]) {
     const functions = recorded();
@@ -107,12 +107,12 @@ test("[EN3] arguments that are no sensible JSON object never reach a tool", asyn
   assert.deepEqual(functions.calls[0]?.arguments, { a: 1 });
 });
 
-test("[EN4] a reply without end is cut at its bound", async () => {
+test("[EN4] an endless reply is cut at its limit", async () => {
   const model = modelOf(Array.from({ length: 50 }, () => [text("x".repeat(1000))]));
   assert.equal(spoken(await run(model, recorded())).length, LIMITS.replyCharsMax);
 });
 
-test("[EN5] an abort while a tool runs ends the turn without another word", async () => {
+test("[EN5] an abort while a tool runs ends the turn without further text", async () => {
   const abort = new AbortController();
   const model = modelOf([[call("c")]], [[text("Never.")]]);
   const functions: TurnFunctions = {
@@ -126,7 +126,7 @@ test("[EN5] an abort while a tool runs ends the turn without another word", asyn
   assert.equal(model.requests.length, 1);
 });
 
-test("[EN6] a template is filled in one pass: values are never scanned, unknown names stay", async () => {
+test("[EN6] a template is filled in one pass: values are not scanned, unknown names remain", async () => {
   const filled = fillTemplate("{{ a }} {{b}} {{c}} {{constructor}}", { a: "{{b}}", b: "$&" });
   assert.equal(filled, "{{b}} $& {{c}} {{constructor}}");
   fc.assert(fc.property(fc.string(), fc.string(), (template, value) => {
@@ -139,7 +139,7 @@ test("[EN6] a template is filled in one pass: values are never scanned, unknown 
   });
 });
 
-test("[EN7] history keeps whole messages from the newest back, within its tokens", () => {
+test("[EN7] history keeps whole messages from the newest back, within its token budget", () => {
   const message = fc.record({
     role: fc.constantFrom<"user" | "assistant">("user", "assistant"),
     content: fc.string({ minLength: 1 }), functionCalls: fc.constant<FunctionCall[]>([]),
@@ -156,7 +156,7 @@ test("[EN7] history keeps whole messages from the newest back, within its tokens
     }));
 });
 
-test("[EN8] the queue runs one turn a conversation, in order, and refuses what waits too long", async () => {
+test("[EN8] the queue runs one turn per conversation in order, and refuses those that wait too long", async () => {
   const system = createManualSystem();
   const queue = createTurnQueue(system, { waitingMax: 2, waitMs: 1000 });
   const first = await queue.enter("a");
@@ -178,7 +178,7 @@ test("[EN8] the queue runs one turn a conversation, in order, and refuses what w
   assert.equal(system.pending(), 0);
 });
 
-test("[EN60] what functions said in earlier turns stands before their words, newest first in", () => {
+test("[EN60] tool results of earlier turns precede their replies; the newest are kept first", () => {
   const calls = (count: number, size: number) => Array.from({ length: count }, (_, at) => (
     { name: "look_up", arguments: { at }, result: { text: "x".repeat(size) } }));
   const turn = (count: number, size: number) => [

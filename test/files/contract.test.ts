@@ -82,7 +82,7 @@ for (const [place, files] of Object.entries(PLACES)) {
     assert.equal(await files.read(name), null);
   });
 
-  test(`[FI2] ${place}: a range is what was asked for, cut at the end, empty behind it`, async () => {
+  test(`[FI2] ${place}: a range returns what was asked for, cut at the end of the file and empty beyond it`, async () => {
     const name = "recordings/ranges.wav";
     const bytes = bytesOf(5000);
     await files.put(name, await localFile(bytes));
@@ -99,7 +99,7 @@ for (const [place, files] of Object.entries(PLACES)) {
     assert.deepEqual(await everything(files, "documents/empty"), Buffer.alloc(0));
   });
 
-  test(`[FI3] ${place}: readers and writers at once see one whole file or the other`, async () => {
+  test(`[FI3] ${place}: concurrent readers and writers see one whole file or the other`, async () => {
     const name = "documents/busy";
     const versions = [bytesOf(MB, 3), bytesOf(MB, 5)];
     const locals = await Promise.all(versions.map(localFile));
@@ -118,7 +118,7 @@ for (const [place, files] of Object.entries(PLACES)) {
     }
   });
 
-  test(`[FI4] ${place}: a name leads nowhere else, and what is not there cannot be put`, async () => {
+  test(`[FI4] ${place}: a name cannot leave its folder, and a file that does not exist cannot be put`, async () => {
     for (const name of ["../secret", "recordings/../../secret", "secret", "recordings/.part", "/etc/x"]) {
       await assert.rejects(async () => files.read(name), /no name of a file/, name);
     }
@@ -127,7 +127,7 @@ for (const [place, files] of Object.entries(PLACES)) {
   });
 }
 
-test("[FI5] a bucket that is down, refuses the key or is not there: 503, and nothing has happened", async () => {
+test("[FI5] a bucket that is down, refuses the key or is missing answers 503, and nothing has happened", async () => {
   const files = PLACES.bucket!;
   const name = "recordings/kept.wav";
   const bytes = bytesOf(2000);
@@ -154,7 +154,7 @@ async function removalsIn(folder: string) {
   return { store, close };
 }
 
-test("[FI6] what could not be removed is noted and removed once it can be, by another process too", async () => {
+test("[FI6] a file that could not be removed is noted and removed later, by another process too", async () => {
   const files = PLACES.bucket!;
   const folder = mkdtempSync(join(scratch, "removals-"));
   const name = "recordings/unwanted.wav";
@@ -173,7 +173,7 @@ test("[FI6] what could not be removed is noted and removed once it can be, by an
   await close();
 });
 
-test("[FI16] a file that nothing came to name is removed within an hour or so, and one that is named is not", async () => {
+test("[FI16] a stored file that nothing refers to is removed after an hour or two, one in use is not", async () => {
   const files = PLACES.folder!;
   const { store, close } = await removalsIn(mkdtempSync(join(scratch, "expected-")));
   let now = system.now();
@@ -193,14 +193,14 @@ test("[FI16] a file that nothing came to name is removed within an hour or so, a
   await close();
 });
 
-test("[FI14] a folder that cannot be made is refused at once", {
+test("[FI14] a folder that cannot be created is refused at once", {
   skip: process.platform === "linux" ? false : "needs /proc",
 }, async () => {
   const nowhere = createFolderFiles({ root: "/proc/parley/files", system, log });
   await assert.rejects(nowhere.put("recordings/one.wav", await localFile(bytesOf(10))), /ENOENT/);
 });
 
-test("[FI6] where neither the file can be removed nor that be noted, the log says so", async () => {
+test("[FI6] when a file can neither be removed nor noted, the log says so", async () => {
   const logged: string[] = [];
   const down = () => Promise.reject(new Error("down"));
   const removals = createRemovals({

@@ -101,7 +101,7 @@ async function upload(server: { url: string; key: string | null }, text: string)
   return { path, status, headers, body: await response.json() as { data: { id: number } } };
 }
 
-test("[FI7] with PARLEY_FILES_URL recordings and documents are in its place alone, played by range and gone with their owner", async () => {
+test("[FI7] with PARLEY_FILES_URL recordings and documents are there only, and deleted with their owner", async () => {
   const server = await startTestServer({ env, dataDir: newDir() });
   const call = through(server);
   await s3.stop();
@@ -139,7 +139,7 @@ test("[FI7] with PARLEY_FILES_URL recordings and documents are in its place alon
   await server.close();
 });
 
-test("[FI7] as Opus too: the WAV is in the bucket until the Opus is, nothing of either in scratch, both gone with the call", async () => {
+test("[FI7] as Opus too: the WAV stays until the Opus is stored, neither in scratch, both deleted with the call", async () => {
   const server = await startTestServer({
     env: { ...env, PARLEY_RECORDING_FORMAT: "opus" }, dataDir: newDir(),
   });
@@ -157,7 +157,7 @@ test("[FI7] as Opus too: the WAV is in the bucket until the Opus is, nothing of 
   await server.close();
 });
 
-test("[FI8] [CV152] while the bucket is down uploads are 503 and count for nothing, calls go on, and their recordings wait and are played from scratch", async () => {
+test("[FI8] [CV152] while the bucket is down uploads are 503 and not counted, calls continue and recordings play from scratch", async () => {
   const server = await startTestServer({ env, dataDir: newDir() });
   const call = through(server);
   const { id: assistantId } = await newAssistant(server, ASSISTANT);
@@ -197,7 +197,7 @@ test("[FI8] [CV152] while the bucket is down uploads are 503 and count for nothi
   await again.close();
 });
 
-test("[FI9] [FI10] killed in a put or a call, a recording is put whole at the next start; what no call has is not", async () => {
+test("[FI9] [FI10] killed in a put or a call, a recording is put whole at the next start; unclaimed ones are not", async () => {
   const dataDir = newDir();
   let running = await startProcess(dataDir, { ...env, PARLEY_DEMO: "on" });
   const { key } = running;
@@ -238,7 +238,7 @@ test("[FI9] [FI10] killed in a put or a call, a recording is put whole at the ne
   await once(running.process, "exit");
 });
 
-test("[FI15] killed between a deletion and the removal of its files, the next start removes them", async () => {
+test("[FI15] killed between a deletion and its files' removal, the next start removes them", async () => {
   const dataDir = newDir();
   let running = await startProcess(dataDir, { ...env, PARLEY_DEMO: "on" });
   const { url, key } = running;
@@ -273,7 +273,7 @@ test("[FI15] killed between a deletion and the removal of its files, the next st
   await once(running.process, "exit");
 });
 
-test("[FI17] a recording that is deleted while it is being put goes, also where the bucket has stored it and answers an error", async () => {
+test("[FI17] a recording deleted while being put is removed, even if the bucket stored it but said it failed", async () => {
   const server = await startTestServer({ env, dataDir: newDir() });
   const call = through(server);
   const { id: assistantId } = await newAssistant(server, ASSISTANT);
@@ -301,7 +301,7 @@ test("[FI17] a recording that is deleted while it is being put goes, also where 
   await again.close();
 });
 
-test("[FI11] what the data folder has from before PARLEY_FILES_URL is taken along", async () => {
+test("[FI11] files stored before PARLEY_FILES_URL was set are moved there", async () => {
   const dataDir = newDir();
   const before = await startTestServer({ env: { PARLEY_SPEECH: "loopback" }, dataDir });
   const call = through(before);
@@ -317,7 +317,7 @@ test("[FI11] what the data folder has from before PARLEY_FILES_URL is taken alon
   await server.close();
 });
 
-test("[FI11] a PARLEY_FILES_URL that is the data folder itself, by whatever path, takes nothing from it", async () => {
+test("[FI11] a PARLEY_FILES_URL that is the data folder itself, by any path, moves nothing", async () => {
   const dataDir = newDir();
   mkdirSync(join(dataDir, "recordings"));
   writeFileSync(join(dataDir, "recordings", "one.wav"), "sound");
@@ -329,7 +329,7 @@ test("[FI11] a PARLEY_FILES_URL that is the data folder itself, by whatever path
   assert.equal(readFileSync(join(dataDir, "recordings", "one.wav"), "utf8"), "sound");
 });
 
-test("[FI12] doctor tries the place, backup says what it does not hold", async () => {
+test("[FI12] doctor tests the place, backup says what it does not include", async () => {
   const dataDir = newDir();
   assert.equal((await parley(dataDir, ["account", "create", "--name", "A"])).code, 0);
   const examined = async (settings: Record<string, string>) => {
@@ -361,7 +361,7 @@ test("[FI12] doctor tries the place, backup says what it does not hold", async (
   assert.equal(readFileSync(join(other, "scratch", "one.wav"), "utf8"), "sound");
 });
 
-test("[FI13] a place that cannot be meant is refused at the start, and so are nodes without files all of them reach", () => {
+test("[FI13] an invalid place is refused at the start, and so are nodes without shared files", () => {
   const problems = (settings: Record<string, string>): string[] => {
     const outcome = readConfig(settings);
     return outcome.kind === "invalid" ? outcome.problems : [];

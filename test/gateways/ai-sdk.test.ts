@@ -68,7 +68,7 @@ test("[PR13] useChat's transport chats with a conversation, and each message is 
   assert.equal(await balanceOf(key), 4.98);
 });
 
-test("[CV148] a message whose reply is asked for as the AI SDK's stream keeps its files, and is the same one by any way", async () => {
+test("[CV148] a message sent for the AI SDK's stream keeps its files, and repeats as one on every route", async () => {
   const { key, uuid, id } = await fresh();
   await server.call("PUT", `/user/assistant/${id}`, {
     key, body: { widget_settings: { attachments: true } },

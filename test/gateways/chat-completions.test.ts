@@ -364,7 +364,7 @@ test("[PR84] a long last message is accepted; unknown routes are refused in Open
   }
 });
 
-test("[ER60] a path with a slash at its end is no route", async () => {
+test("[ER60] a path with a trailing slash is no route", async () => {
   const { key } = await fresh();
   for (const path of ["/user/me", "/user/assistants", "/user/conversations"]) {
     const { status, body } = await server.call("GET", `${path}/`, { key });

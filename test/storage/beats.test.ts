@@ -9,7 +9,7 @@ import { databaseAt, withoutPostgres } from "#support/engines.ts";
 /** More than there are connections of each kind. */
 const WAITING = 8;
 
-test("[SO40] over PostgreSQL a beat is stored while every reader and every writer waits", {
+test("[SO40] over PostgreSQL a node's beat is stored while every reader and writer waits", {
   skip: withoutPostgres,
 }, async () => {
   const system = createSystem();

@@ -17,7 +17,7 @@ for (const engine of ENGINES) {
   const storage = await openFor({ after }, engine);
   const world = createWorld(storage);
 
-  test(`[SO1] ${engine.name}: a turn sets its price aside, and its reply is charged once`, async () => {
+  test(`[SO1] ${engine.name}: a turn reserves its price, and its reply is charged once`, async () => {
     const conversation = await world.newConversation(25_000);
     const { accountId } = conversation;
     const { turnId, priceMicros, events } = await world.started(conversation);
@@ -32,7 +32,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.said(conversation), ["When?", "At nine."]);
   });
 
-  test(`[SO18] ${engine.name}: the account's log reads as it was answered, wherever a page of it ends`, async () => {
+  test(`[SO18] ${engine.name}: the account's log always reads as it was published, wherever a page ends`, async () => {
     const conversation = await world.newConversation(5 * PRICE);
     const { accountId } = conversation;
     const answered: CommittedEvent[] = [];
@@ -60,7 +60,7 @@ for (const engine of ENGINES) {
     assert.deepEqual([...await storage.events.heads([])], []);
   });
 
-  test(`[SO2] ${engine.name}: a turn that failed gives back what was set aside, once`, async () => {
+  test(`[SO2] ${engine.name}: a failed turn releases its reservation, once`, async () => {
     const conversation = await world.newConversation(PRICE);
     const { turnId } = await world.started(conversation);
     const other = await world.another(conversation);
@@ -72,7 +72,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.said(conversation), ["When?"]);
   });
 
-  test(`[SO3] ${engine.name}: a key answers with what came of its first send`, async () => {
+  test(`[SO3] ${engine.name}: a key answers with the outcome of its first send`, async () => {
     const conversation = await world.newConversation(50_000);
     const keyed = { idempotencyKey: "k", requestHash: "a" };
     const { turnId } = await world.started(conversation, keyed);
@@ -91,7 +91,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.said(conversation), ["When?", "At nine."]);
   });
 
-  test(`[SO50] ${engine.name}: a reply tried again has the price, the day and the limits of then, and no message of its own`, async () => {
+  test(`[SO50] ${engine.name}: a retried reply uses current price, day and limits, and adds no message of its own`, async () => {
     const conversation = await world.newConversation(3 * PRICE);
     const { accountId } = conversation;
     const keyed = { idempotencyKey: "k", messagesMax: 2 };
@@ -117,7 +117,7 @@ for (const engine of ENGINES) {
       told.map(({ accountSequence }) => accountSequence), told.map((_, index) => index + 1));
   });
 
-  test(`[CV502] ${engine.name}: of a deleted conversation the account's log tells no more why replies failed, also where one came at the second try`, async () => {
+  test(`[CV502] ${engine.name}: after a deletion the account's log no longer says why replies failed, even if retried`, async () => {
     const conversation = await world.newConversation(3 * PRICE);
     const other = await world.another(conversation);
     const { accountId, uuid } = conversation;
@@ -137,7 +137,7 @@ for (const engine of ENGINES) {
       (JSON.parse(json) as { conversation_id: string }).conversation_id), [other.uuid]);
   });
 
-  test(`[SO51] ${engine.name}: what comes late for a turn that was closed does nothing to the one after it`, async () => {
+  test(`[SO51] ${engine.name}: late results for a closed turn do not affect the next one`, async () => {
     const conversation = await world.newConversation(5 * PRICE);
     const { accountId } = conversation;
     const { turnId: closed } = await world.started(conversation);
@@ -150,7 +150,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.money(accountId), [4 * PRICE, 0]);
   });
 
-  test(`[SO52] ${engine.name}: a conversation that has ended is open again by a message or a reply in it, and no other is`, async () => {
+  test(`[SO52] ${engine.name}: an ended conversation reopens with a message or a reply in it, and no other does`, async () => {
     const conversation = await world.newConversation(5 * PRICE);
     const { accountId, uuid } = conversation;
     const other = await world.another(conversation);
@@ -174,7 +174,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(await states(), ["open", "ended"]);
   });
 
-  test(`[SO53] ${engine.name}: a turn says where its reply is read from, and the one that asks for a person all that it led to`, async () => {
+  test(`[SO53] ${engine.name}: a turn says where its reply starts in the log, and a request for a person returns its events`, async () => {
     const conversation = await world.newConversation(5 * PRICE);
     const keyed = { idempotencyKey: "k" };
     const newest = () => storage.events.newestOfConversation(conversation.uuid);
@@ -199,7 +199,7 @@ for (const engine of ENGINES) {
     assert.equal(baseSequence, await storage.events.newestOfConversation(other.uuid));
   });
 
-  test(`[SO4] ${engine.name}: a daily cap, a full conversation and one that is gone refuse before anything is written`, async () => {
+  test(`[SO4] ${engine.name}: a daily cap, a full conversation and a deleted one refuse before anything is written`, async () => {
     const conversation = await world.newConversation(50_000);
     const capped = { dailyCapMicros: 15_000 };
     const { turnId } = await world.started(conversation, capped);
@@ -216,7 +216,7 @@ for (const engine of ENGINES) {
     assert.equal((await world.begin(conversation, { messagesMax: 4 })).kind, "started");
   });
 
-  test(`[SO5] ${engine.name}: of commands asked for at once, one that throws undoes itself and no other`, async () => {
+  test(`[SO5] ${engine.name}: of concurrent commands, one that throws rolls back itself only`, async () => {
     const [one, two] = [await world.newConversation(PRICE), await world.newConversation(PRICE)];
     const [first, second] = [await world.started(one), await world.started(two)];
     const outcomes = await Promise.allSettled([
@@ -235,7 +235,7 @@ for (const engine of ENGINES) {
       [await world.money(one.accountId), await world.money(two.accountId)], [[0, 0], [5, 0]]);
   });
 
-  test(`[SO6] ${engine.name}: of turns begun at once, as many start as can be paid`, async () => {
+  test(`[SO6] ${engine.name}: of concurrent turns, as many start as can be paid`, async () => {
     const conversation = await world.newConversation(3 * PRICE);
     const conversations = [conversation];
     while (conversations.length < 10) conversations.push(await world.another(conversation));
@@ -247,7 +247,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(await world.money(conversation.accountId), [3 * PRICE, 3 * PRICE]);
   });
 
-  test(`[SO7] ${engine.name}: events of an account and of a conversation are numbered without holes, in the order of what they report`, async () => {
+  test(`[SO7] ${engine.name}: events of an account and of a conversation are numbered without gaps, in order of occurrence`, async () => {
     const conversation = await world.newConversation(50_000);
     const { accountId, uuid } = conversation;
     await Promise.all([conversation, await world.another(conversation)].map(async (one) => {
@@ -269,7 +269,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(told.filter(({ conversationId }) => conversationId === uuid), own);
   });
 
-  test(`[SO8] ${engine.name}: an id is given once, also when the newest is deleted`, async () => {
+  test(`[SO8] ${engine.name}: ids are never reused, even when the newest row is deleted`, async () => {
     const { accountId } = await world.newConversation(0);
     const now = system.now();
     const named = { accountId, name: "N", description: null, now };
@@ -287,7 +287,7 @@ for (const engine of ENGINES) {
     for (const make of makes) assert.ok(await make() < await make());
   });
 
-  test(`[SO14] ${engine.name}: what names another account's rows changes none of them`, async () => {
+  test(`[SO14] ${engine.name}: commands that name another account's rows change none of them`, async () => {
     const own = await world.newConversation(50_000);
     const { accountId: stranger } = await world.newConversation(50_000);
     const { accountId } = own;
@@ -384,7 +384,7 @@ for (const engine of ENGINES) {
     await world.complete(turnId, own);
   });
 
-  test(`[SO9] ${engine.name}: a server that starts closes the turns of one that died, and what it had set aside is free`, async () => {
+  test(`[SO9] ${engine.name}: a starting server closes the turns of a dead one and releases their reservations`, async () => {
     const left = testDataDir();
     const dying = await engine.open(left);
     const before = createWorld(dying);
@@ -405,7 +405,7 @@ for (const engine of ENGINES) {
     rmSync(left, { recursive: true });
   });
 
-  test(`[SO16] ${engine.name}: what is read as of one moment stays of it, whatever is written meanwhile`, async () => {
+  test(`[SO16] ${engine.name}: a snapshot read stays at its moment, whatever is written meanwhile`, async () => {
     const { accountId } = await world.newConversation(PRICE);
     const credit = (count: number) => storage.accounts.credit({
       accountId, amountMicros: PRICE, reference: `moment:${accountId}.${count}`, now: system.now(),
@@ -425,7 +425,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(seen, [2 * PRICE, 1, 3 * PRICE], "other reads go on meanwhile");
   });
 
-  test(`[SO17] ${engine.name}: reads that are asked for after the end reject`, async () => {
+  test(`[SO17] ${engine.name}: reads requested after closing reject`, async () => {
     const place = testDataDir();
     const ended = await engine.open(place);
     await ended.close();

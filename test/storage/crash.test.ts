@@ -16,7 +16,7 @@ async function kill({ process: child }: Running, signal: "SIGKILL" | "SIGTERM"):
   await gone;
 }
 
-test("[TL15] killed while an endpoint works, a call is not sent again but reported as unknown", async () => {
+test("[TL15] killed while an endpoint works, a call is reported as unknown and not sent again", async () => {
   const endpoint = await startEndpoint();
   const arrived = Promise.withResolvers<void>();
   endpoint.answer(() => arrived.resolve());
@@ -58,7 +58,7 @@ test("[TL15] killed while an endpoint works, a call is not sent again but report
 /** A first time may be forgiven where a second is not; `npm run prove` goes on for longer. */
 const KILLS = process.env.PROOF === "long" ? 4 : 2;
 
-test("[KB14] killed while it reads, however often, a server reads the document again when it is back", async () => {
+test("[KB14] killed while reading, however often, a server reads the document again after restart", async () => {
   const site = await startEndpoint();
   const asked = Promise.withResolvers<void>();
   site.answer(({ url }, response) => {

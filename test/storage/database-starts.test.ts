@@ -22,7 +22,7 @@ import { testDataDir } from "#support/server.ts";
 
 const system = createSystem();
 
-test("[SO46] a start whose session is ended begins again over another one", {
+test("[SO46] a start whose session is terminated retries over another one", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`begun ${process.pid}`);
@@ -47,7 +47,7 @@ test("[SO46] a start whose session is ended begins again over another one", {
   await database.drop();
 });
 
-test("[ND86] a start leaves the database of another program as it is, and says whose it is", {
+test("[ND86] a start leaves another program's database unchanged and says whose it is", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`others ${process.pid}`);
@@ -73,7 +73,7 @@ test("[ND86] a start leaves the database of another program as it is, and says w
   await database.drop();
 });
 
-test("[SO100] a start waits for a change of tables as long as it takes, and says which", {
+test("[SO100] a start waits for a running migration as long as it takes, and names it", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`waits ${process.pid}`);
@@ -129,7 +129,7 @@ async function startedWith(databaseUrl: string): Promise<{ code: number | null; 
   return { code: code as number | null, said: said.trim() };
 }
 
-test("[SO47] a start whose sessions all end tries again after a while, then says so and ends", async () => {
+test("[SO47] a start whose sessions all end retries for a while, then says so and exits", async () => {
   const AUTHENTICATED = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]);
   const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
   const beganMs: number[] = [];
@@ -153,7 +153,7 @@ test("[SO47] a start whose sessions all end tries again after a while, then says
   server.close();
 });
 
-test("[SO25] a database that is not there or may forget what it answered keeps the program from starting, with one sentence", {
+test("[SO25] a database that is missing or may lose acknowledged writes stops the start with one sentence", {
   skip: withoutPostgres,
 }, async () => {
   const { url } = await databaseAt(`start ${process.pid}`);
@@ -168,7 +168,7 @@ test("[SO25] a database that is not there or may forget what it answered keeps t
   assert.ok(!nowhere.said.includes("secret"));
 });
 
-test("[SO70] sslmode=require checks who the database is, without a warning; what to do about an authority that is not known is said", async () => {
+test("[SO70] sslmode=require verifies the database; an unknown authority is explained with what to do", async () => {
   const secureContext = createSecureContext(await selfSignedCertificate());
   const server = createServer((client) => {
     client.on("error", () => undefined);
@@ -185,7 +185,7 @@ test("[SO70] sslmode=require checks who the database is, without a warning; what
   server.close();
 });
 
-test("[ND80] the program's transactions read what is committed, and its statements what they say, whatever the database has as its defaults", {
+test("[ND80] transactions are read committed, strings keep their meaning, whatever the database's defaults", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`isolated ${process.pid}`);
@@ -204,7 +204,7 @@ test("[ND80] the program's transactions read what is committed, and its statemen
   await database.drop();
 });
 
-test("[OP240] a pooler that takes no settings is one sentence and exit 78", async () => {
+test("[OP240] a pooler that accepts no settings is reported in one sentence, exit 78", async () => {
   const refusal = Buffer.from("SERROR\0C08P01\0Munsupported startup parameter: options\0\0");
   const head = Buffer.from([0x45, 0, 0, 0, refusal.length + 4]);
   const server = createServer((client) => {
@@ -220,7 +220,7 @@ test("[OP240] a pooler that takes no settings is one sentence and exit 78", asyn
   server.close();
 });
 
-test("[OP241] a user who may make no tables, or has no schema for them, is one sentence and exit 78", {
+test("[OP241] a user who may not create tables, or lacks a schema, is reported in one sentence, exit 78", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`unowned ${process.pid}`, "durable");

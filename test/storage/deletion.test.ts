@@ -62,7 +62,7 @@ async function saying(storage: Storage, word: string, owner: Conversation): Prom
   return uuid;
 }
 
-test("[CV503] no row of the database has a word of a deleted conversation, and those of others stay as they were", async () => {
+test("[CV503] no row keeps a word of a deleted conversation, and other conversations are unchanged", async () => {
   const place = testDataDir();
   const storage = await openStorage(place, "inline");
   const { newConversation } = createWorld(storage);

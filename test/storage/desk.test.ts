@@ -5,7 +5,7 @@ import type { InboxFilter, Queue } from "#features/conversations/desk/inbox.ts";
 import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
 
 for (const engine of ENGINES) {
-  const name = `[DK18] ${engine.name}: the desk and its inbox are the same on every engine`;
+  const name = `[DK18] ${engine.name}: the desk and its inbox behave the same on every engine`;
   test(name, { skip: engine.skip ?? false }, async (context) => {
     const storage = await openFor(context, engine);
     const world = createWorld(storage);
@@ -95,7 +95,7 @@ for (const engine of ENGINES) {
     assert.deepEqual((await storage.bulk.delete(many)).deleted, []);
   });
 
-  test(`[DK26] ${engine.name}: callbacks, reads and labels are the same on every engine`, {
+  test(`[DK26] ${engine.name}: callbacks, reads and labels behave the same on every engine`, {
     skip: engine.skip ?? false,
   }, async (context) => {
     const storage = await openFor(context, engine);

@@ -21,7 +21,7 @@ const event = (id: number): CommittedEvent => ({
   type: "balance_changed", json: "{}", createdAt: 0,
 });
 
-test("[EV8] whatever order commands of one commit are answered in, events are published by number", async () => {
+test("[EV8] events of one commit are published by number, in whatever order its commands are answered", async () => {
   const bus = createMemoryBus();
   const seen: number[] = [];
   const commits: number[][] = [];

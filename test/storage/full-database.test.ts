@@ -64,7 +64,7 @@ async function databaseOnSmallDisk(
   };
 }
 
-test("[SO56] ends that PostgreSQL's disk has no room for are stored in their order once it has; a close refuses them", { skip }, async (context) => {
+test("[SO56] ends a full PostgreSQL disk refused are stored in order once it has room; closing rejects them", { skip }, async (context) => {
   const { url, fill, makeRoom } = await databaseOnSmallDisk(context, "full");
   const storage = await openPostgres({ url, writesMax: 100, mayForget: true });
   context.after(() => storage.close());
@@ -111,7 +111,7 @@ test("[SO56] ends that PostgreSQL's disk has no room for are stored in their ord
   await Promise.all([...last.map((one) => assert.rejects(one, StorageFailure)), storage.close()]);
 });
 
-test("[SO57] a process killed while PostgreSQL's disk keeps its ends from being stored leaves none open: the next one ends them, bills once and frees what was set aside", { skip }, async (context) => {
+test("[SO57] killed while a full PostgreSQL disk holds back ends, the next start ends them and bills once", { skip }, async (context) => {
   const database = await databaseOnSmallDisk(context, "killed", "durable");
   const model = await startScriptedModel();
   context.after(() => model.close());

@@ -93,7 +93,7 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     }
   });
 
-  test(`[BL245] ${engine.name}: a mail about the balance is one sender's until its time is up, is sent once and is news for a while; the amounts of now are told`, async () => {
+  test(`[BL245] ${engine.name}: a balance mail has one sender at a time, is sent once, expires, and states current amounts`, async () => {
     const conversation = await world.newConversation(4 * PRICE);
     const { accountId } = conversation;
     const { accountId: stranger } = await world.newConversation(PRICE);
@@ -129,7 +129,7 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.ok(!(await pay()).includes("balance_low"), "there is no amount below");
   });
 
-  test(`[SO54] ${engine.name}: of the log and the journal of tools goes what is older than its time, oldest first, so many at once`, async (context) => {
+  test(`[SO54] ${engine.name}: old events and tool journal rows are removed oldest first, a bounded number at a time`, async (context) => {
     const own = testDataDir();
     const kept = await engine.open(own);
     context.after(async () => {
@@ -163,7 +163,7 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.deepEqual([await kindOf("one"), await kindOf("two")], ["started", "started"]);
   });
 
-  test(`[SO55] ${engine.name}: a server that starts ends the calls of one that died, once, and what they had set aside is free`, async (context) => {
+  test(`[SO55] ${engine.name}: a starting server ends the calls of a dead one, once, and releases their reservations`, async (context) => {
     const left = testDataDir();
     const dying = await engine.open(left);
     const before = createWorld(dying);

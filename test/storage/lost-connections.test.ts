@@ -91,7 +91,7 @@ async function checkBooks(storage: Storage): Promise<void> {
   assert.deepEqual(await storage.ledger.strayReferences(), []);
 }
 
-test("[SO23] connections cut after COMMIT and sessions ended at random: what was answered is there once", {
+test("[SO23] with connections cut after COMMIT and sessions ended, each answered write is there once", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`storm ${process.pid}`, "durable");
@@ -152,7 +152,7 @@ test("[SO23] connections cut after COMMIT and sessions ended at random: what was
   await database.drop();
 });
 
-test("[SO24][SO60] out of reach, a change is refused after 5 s and at once from then on; the end of a reply, or of a purchase, waits and is stored", {
+test("[SO24][SO60] without the database a change is refused after 5 s and then at once; ends of replies and purchases wait and are stored", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`reach ${process.pid}`);
@@ -202,7 +202,7 @@ test("[SO24][SO60] out of reach, a change is refused after 5 s and at once from 
   await database.drop();
 });
 
-test("[SO58] ends wait for a database that is away for as long as it is, however many may be written, and are stored in their order", {
+test("[SO58] ends wait for an absent database without limit, and are stored in order", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`long away ${process.pid}`);
@@ -266,7 +266,7 @@ const waiting = async (database: TestDatabase, purpose: string): Promise<number[
     WHERE datname = $1 AND application_name = $2 AND wait_event_type = 'Lock'`,
   [database.name, purpose])).map(({ pid }) => pid);
 
-test("[SO43] a COMMIT that was not answered is asked about until the database knows, whatever it says meanwhile", {
+test("[SO43] an unanswered COMMIT is queried until the database knows its outcome, whatever errors come", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`unheard ${process.pid}`);
@@ -294,7 +294,7 @@ test("[SO43] a COMMIT that was not answered is asked about until the database kn
   await database.drop();
 });
 
-test("[SO59] a COMMIT whose connection is cut before it, before its answer or at its answer moves money once", {
+test("[SO59] a COMMIT cut off before, during or after its answer moves money once", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`cut ${process.pid}`);
@@ -319,7 +319,7 @@ test("[SO59] a COMMIT whose connection is cut before it, before its answer or at
   await database.drop();
 });
 
-test("[SO44] a lock that was not had in time is waited for anew, also by changes that are made one by one", {
+test("[SO44] a lock that timed out is waited for again, also by single changes", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`waits ${process.pid}`);
@@ -357,7 +357,7 @@ test("[SO44] a lock that was not had in time is waited for anew, also by changes
   await database.drop();
 });
 
-test("[SO45] sessions that the server does not let in keep nobody from reading and writing over those that are there", {
+test("[SO45] connections the server refuses block neither reads nor writes over the existing ones", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`full ${process.pid}`);
@@ -408,7 +408,7 @@ test("[SO45] sessions that the server does not let in keep nobody from reading a
   await database.drop();
 });
 
-test("[ND81] a read that a locked table keeps waiting is refused as while the database is away, alone and in one of a moment", {
+test("[ND81] a read blocked by a locked table is refused as when the database is away, in a snapshot too", {
   skip: withoutPostgres,
 }, async () => {
   const database = await databaseAt(`locked ${process.pid}`);

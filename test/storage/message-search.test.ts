@@ -47,7 +47,7 @@ for (const engine of ENGINES) {
     accountId, queue: "all", search, holderId: "", filter: {}, after: null, rows: 100,
   })).map(({ uuid }) => uuid).toSorted();
 
-  test(`[DK19] ${engine.name}: what is typed finds the same messages on every engine, and is never an error`, {
+  test(`[DK19] ${engine.name}: a search finds the same messages on every engine, and never fails`, {
     skip: engine.skip ?? false,
   }, async (context) => {
     const storage = await openFor(context, engine);
@@ -70,7 +70,7 @@ for (const engine of ENGINES) {
     assert.deepEqual(await found(storage, stranger.accountId, "refund"), [stranger.uuid]);
   });
 
-  test(`[DK20] ${engine.name}: each message is indexed once, batch by batch, and anew when that is asked for`, {
+  test(`[DK20] ${engine.name}: each message is indexed once, in batches, and again on request`, {
     skip: engine.skip ?? false,
   }, async (context) => {
     const storage = await openFor(context, engine);

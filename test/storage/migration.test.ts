@@ -107,7 +107,7 @@ const OLDER = [
 ];
 
 for (const { name, skip = false, make } of OLDER) {
-  test(`[SO48] ${name}: what an earlier program said and was to send of leads goes with them`, { skip }, async () => {
+  test(`[SO48] ${name}: a lead's events and webhooks stored by an older version are deleted with it`, { skip }, async () => {
     const dataDir = testDataDir();
     const { open, read } = await make(dataDir);
     const storage = await open();
@@ -124,7 +124,7 @@ for (const { name, skip = false, make } of OLDER) {
   });
 }
 
-test("[OP190] a start says by which migration it brings an older database up to date, and of a new one's none", {
+test("[OP190] a start names the migration of an older database, and none for a new one", {
   skip: isOverPostgres ? "of the file" : false,
 }, async () => {
   const said = async (dataDir: string): Promise<string[]> => {
@@ -143,7 +143,7 @@ test("[OP190] a start says by which migration it brings an older database up to 
   assert.deepEqual(await said(testDataDir()), []);
 });
 
-test("[OP270] a command waits for the server that is bringing the database up to date, however long that takes", {
+test("[OP270] a command waits for a running migration, however long it takes", {
   skip: isOverPostgres ? "of the file" : false,
 }, async () => {
   const dataDir = testDataDir();
@@ -168,7 +168,7 @@ test("[OP270] a command waits for the server that is bringing the database up to
   rmSync(dataDir, { recursive: true });
 });
 
-test("[SO111] a command that brings an older database up to date says by which migration, beside what it prints", {
+test("[SO111] a command that migrates an older database names the migration, apart from its output", {
   skip: isOverPostgres ? "of the file" : false,
 }, () => {
   const dataDir = testDataDir();
@@ -188,7 +188,7 @@ test("[SO111] a command that brings an older database up to date says by which m
   rmSync(dataDir, { recursive: true });
 });
 
-test("[SO19] a database of schema 25 is taken along: its books, its log and the turn it died in", async () => {
+test("[SO19] a database of schema 25 is migrated: its ledger, its log and the turn it died in", async () => {
   const dataDir = testDataDir();
   const left = leave(dataDir, 25);
   const storage = await openStorage(dataDir, "inline");

@@ -25,7 +25,7 @@ async function audit(dataDir: string) {
   return { problems: result.problems, charged, open };
 }
 
-test("[BL1] of 1,000 sends at once against a balance for 100, exactly 100 succeed", async () => {
+test("[BL1] of 1,000 concurrent sends against a balance for 100, exactly 100 succeed", async () => {
   const model = await startScriptedModel({ tokens: 3 });
   const dataDir = testDataDir();
   const server = await startTestServer({ dataDir, env: { PARLEY_MODEL_URL: model.url } });
@@ -53,7 +53,7 @@ test("[BL1] of 1,000 sends at once against a balance for 100, exactly 100 succee
   rmSync(dataDir, { recursive: true });
 });
 
-test("[BL208] PARLEY_MESSAGE_PRICE is what an answered message costs", async () => {
+test("[BL208] PARLEY_MESSAGE_PRICE is the price of an answered message", async () => {
   const model = await startScriptedModel({ tokens: 3 });
   const dataDir = testDataDir();
   const server = await startTestServer({
@@ -73,7 +73,7 @@ test("[BL208] PARLEY_MESSAGE_PRICE is what an answered message costs", async () 
   rmSync(dataDir, { recursive: true });
 });
 
-test("[BL209] a price of 0 switches billing off: no balance is needed, nothing is set aside or entered", async () => {
+test("[BL209] a price of 0 turns billing off: no balance needed, nothing reserved or charged", async () => {
   const model = await startScriptedModel({ tokens: 3 });
   const dataDir = testDataDir();
   const server = await startTestServer({
@@ -194,7 +194,7 @@ async function weather(dataDir: string, { env, kills, clients, sends, ...more }:
   assert.deepEqual(await exited, [0, null]);
 }
 
-test("[BL2] killed at random moments, with clients that retry by key: charged once each", async () => {
+test("[BL2] killed at random moments, with clients that retry by key: each is charged once", async () => {
   const model = await startScriptedModel({ tokens: 5, gapMs: 2 });
   const dataDir = testDataDir();
   await weather(dataDir, {
@@ -210,7 +210,7 @@ test("[BL2] killed at random moments, with clients that retry by key: charged on
   rmSync(dataDir, { recursive: true });
 });
 
-test("[BL2] over PostgreSQL, killed at random moments: charged once each, and the commands say the same", {
+test("[BL2] over PostgreSQL, killed at random moments: each is charged once, and the commands agree", {
   skip: withoutPostgres,
 }, async () => {
   const model = await startScriptedModel({ tokens: 5, gapMs: 2 });
@@ -240,7 +240,7 @@ test("[BL2] over PostgreSQL, killed at random moments: charged once each, and th
 
 const REPLY = { tokens: ["one ", "two ", "three ", "four ", "five."], gapMs: 2 };
 
-test("[BL230] killed in the middle with billing off: nothing is charged, no message and no call is lost", async () => {
+test("[BL230] killed midway with billing off: nothing is charged, no message and no call is lost", async () => {
   const model = await startScriptedModel();
   const asked = Promise.withResolvers<void>();
   model.script(({ messages }) => {

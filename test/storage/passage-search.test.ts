@@ -113,7 +113,7 @@ after(async () => {
 
 const skip = withoutPostgres;
 
-test("[KB132] the same documents and questions find the same passages in the same order on every engine", { skip }, async () => {
+test("[KB132] equal documents and questions find equal passages in equal order on every engine", { skip }, async () => {
   const search = (question: string, meaning: Meaning | null = null) => Promise.all(bases.map(
     ({ storage, knowledgebaseId }) =>
       storage.knowledgebases.search(knowledgebaseId, question, rows, meaning)));
@@ -148,7 +148,7 @@ test("[KB132] the same documents and questions find the same passages in the sam
   }
 });
 
-test("[KB133] what other knowledgebases hold may change the order of a search over a file, never what it finds", { skip }, async () => {
+test("[KB133] other knowledgebases may change the order of SQLite's results, never what is found", { skip }, async () => {
   const [file, server] = bases;
   assert.ok(file && server);
   const ask = ({ storage, knowledgebaseId }: Base) => Promise.all(QUESTIONS.map(([question]) =>

@@ -31,7 +31,7 @@ async function ask(storage: Storage, accountId: number, search: string | null): 
   await storage.calls.count(accountId, { search });
 }
 
-test("[SO42] lists and searches over PostgreSQL never read all messages or transcripts there are, however often they are asked", {
+test("[SO42] lists and searches over PostgreSQL never scan all messages or transcripts, however often run", {
   skip: withoutPostgres,
 }, async () => {
   const place = testDataDir();

@@ -12,7 +12,7 @@ import { testDataDir } from "#support/server.ts";
 
 const RANGE = { from: 0, to: 1 };
 
-test("[SO86] lists and reports are read where nothing waits for them that is answered at once", async () => {
+test("[SO86] lists and reports are read off the main thread", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const inner = readerOver(db, db);
@@ -53,7 +53,7 @@ test("[SO86] lists and reports are read where nothing waits for them that is ans
   assert.deepEqual(held, []);
 });
 
-test("[SO86] what a server reads aside keeps nobody waiting, and is what was stored before it was asked for", async () => {
+test("[SO86] reads off the main thread block nobody, and see what was stored before them", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const reader = createThreadReader(place);
@@ -83,7 +83,7 @@ test("[SO86] what a server reads aside keeps nobody waiting, and is what was sto
   rmSync(place, { recursive: true });
 });
 
-test("[SO101] a reading thread that ends refuses what it was asked, and nothing of another moment; the next read has a new one", async (t) => {
+test("[SO101] a reading thread that ends rejects its own reads only; the next read gets a new one", async (t) => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const reader = createThreadReader(place);

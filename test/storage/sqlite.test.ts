@@ -35,7 +35,7 @@ test("[SO10] a statement takes named parameters, lists among them, and an insert
   assert.equal((await rename.run({ name: "d" })).changes, 3);
 });
 
-test("[SO11] commands of a batch run one after another, each seeing what those before it wrote", async () => {
+test("[SO11] commands of a batch run one after another, each seeing the writes of those before", async () => {
   const sql = createSql(db);
   const credit = sql.prepare("UPDATE accounts SET balance_micros = balance_micros + 1 WHERE id = 1");
   const read = sql.prepare<object, { micros: number }>(
@@ -58,7 +58,7 @@ test("[SO11] commands of a batch run one after another, each seeing what those b
   assert.equal(unknown?.kind, "threw");
 });
 
-test("[SO49] a batch that the disk had no room for came to nothing, and nothing of it is remembered", async () => {
+test("[SO49] a batch the disk had no room for has no effect, and leaves nothing in memory", async () => {
   const run = createBatchRunner(db, () => commandsOver(db));
   const credit = (reference: string) => ({
     command: "accounts.credit",
@@ -86,7 +86,7 @@ test("[SO49] a batch that the disk had no room for came to nothing, and nothing 
   assert.deepEqual(left, { count: 0 });
 });
 
-test("[SO12] a command that waits for anything but a statement ends the process it runs in", () => {
+test("[SO12] a command that awaits anything but a statement ends its process", () => {
   const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", `
     import { createBatchRunner } from "#storage/engines/sqlite/batch.ts";
     import { openWriter } from "#storage/engines/sqlite/database.ts";
@@ -100,7 +100,7 @@ test("[SO12] a command that waits for anything but a statement ends the process 
   assert.match(stderr, /awaited something else than a statement/);
 });
 
-test("[SO13] every command runs under a lock: its account's, or one of what accounts share", () => {
+test("[SO13] every command runs under a lock: its account's, or one for shared data", () => {
   const owned = { accountId: 7 };
   const args = { ...owned, calendar: owned, tool: owned, conversation: owned } as never;
   const names = Object.keys(commandsOver(db)) as Parameters<typeof lockOf>[0][];
@@ -119,7 +119,7 @@ test("[SO13] every command runs under a lock: its account's, or one of what acco
   }
 });
 
-test("[SO62] the end of what has begun is taken however much waits to be written", async () => {
+test("[SO62] a write that ends something is accepted however long the write queue is", async () => {
   const place = testDataDir();
   const writer = await startThreadWriter(place, 2);
   const plan = (accountId: number) => writer.write("accounts.setPlan", { accountId, plan: "p" });
@@ -131,7 +131,7 @@ test("[SO62] the end of what has begun is taken however much waits to be written
   rmSync(place, { recursive: true });
 });
 
-test("[CL190] while another program holds the database locked what ends waits and the rest is refused as by a full disk", async () => {
+test("[CL190] while another program locks the database ends wait and the rest is refused as by a full disk", async () => {
   const place = testDataDir();
   const writer = await startThreadWriter(place);
   const other = openWriter(place, { migrate: false });
@@ -150,7 +150,7 @@ test("[CL190] while another program holds the database locked what ends waits an
   rmSync(place, { recursive: true });
 });
 
-test("[SO15] one account fills half of the queue at most: what others write is still taken", async () => {
+test("[SO15] one account fills at most half of the write queue; others' writes are still accepted", async () => {
   const place = testDataDir();
   const writer = await startThreadWriter(place);
   const ask = (accountId: number) => writer.write("accounts.setPlan", { accountId, plan: "p" });

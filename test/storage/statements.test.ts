@@ -60,7 +60,7 @@ async function sqliteTexts(db: Db): Promise<Set<string>> {
   return textsOf(createSqliteSql(db), search.createSearchCommands, search.createSearchIndex);
 }
 
-test("[SO21] every statement is one PostgreSQL understands, with numbers as wide as the house's", {
+test("[SO21] every statement compiles in PostgreSQL, with integers wide enough", {
   skip: withoutPostgres,
 }, async () => {
   const texts = await textsOf(
@@ -95,7 +95,7 @@ test("[SO21] every statement is one PostgreSQL understands, with numbers as wide
   assert.deepEqual(wrong, []);
 });
 
-test("[SO20] every statement is one SQLite understands", async () => {
+test("[SO20] every statement compiles in SQLite", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const reading = openReader(place);
@@ -119,7 +119,7 @@ const MAY_LOOK_THROUGH_ALL = {
   "SELECT id, \"accountId\" FROM ( SELECT id, account_id": "the oldest events, bounded",
 };
 
-test("[SO61] no statement looks through all turns, messages, calls, leads or deliveries there are", async () => {
+test("[SO61] no statement scans all turns, messages, calls, leads or deliveries", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const reading = openReader(place);
@@ -152,7 +152,7 @@ test("[SO61] no statement looks through all turns, messages, calls, leads or del
   assert.deepEqual([...looked], []);
 });
 
-test("[SO71] a page of conversations or of the audit log begins where it is asked for, whatever is before it", async () => {
+test("[SO71] a page of conversations or of the audit log starts at its position by index", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const pages = [...await sqliteTexts(db)].filter((text) =>
@@ -168,7 +168,7 @@ test("[SO71] a page of conversations or of the audit log begins where it is aske
   for (const plan of plans) assert.match(plan, /account_id=\? AND (id|number)<\?/);
 });
 
-test("[SO92] what an account received about a conversation, what an endpoint has and what is past its time is found without a look at the rest", async () => {
+test("[SO92] events of a conversation, deliveries of an endpoint and expired rows are found by index", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const texts = [...await sqliteTexts(db)];
@@ -196,7 +196,7 @@ test("[SO92] what an account received about a conversation, what an endpoint has
   assert.equal(kept, 1, "the rows that a foreign key takes along");
 });
 
-test("[SO85] the books are compared by joins: no list is looked through for each entry", {
+test("[SO85] the ledger audit uses joins: no list is scanned per entry", {
   skip: withoutPostgres,
 }, async () => {
   const texts = await textsOf(createSql(nobody), createSearchCommands, createSearchIndex);
@@ -213,7 +213,7 @@ test("[SO85] the books are compared by joins: no list is looked through for each
   for (const plan of plans) assert.doesNotMatch(plan, /SubPlan/);
 });
 
-test("[SO87] [SO102] deliveries of a call, those that wait and those given up, and a thing's ledger entries, are found by an index of theirs", async () => {
+test("[SO87] [SO102] deliveries of a call, pending and given-up ones, and a thing's ledger entries are found by index", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const texts = await sqliteTexts(db);
@@ -232,7 +232,7 @@ test("[SO87] [SO102] deliveries of a call, those that wait and those given up, a
   ]) assert.ok(used.includes(name), `${name} is not used: ${used.join("; ")}`);
 });
 
-test("[SO110] calls and deliveries that few match, and entries of a kind or of some days, are found without a look at the others", async () => {
+test("[SO110] rare calls and deliveries, and entries of a kind or some days, are found by index", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const texts = [...await sqliteTexts(db)];
@@ -303,7 +303,7 @@ UPDATE a SET b = CAST(c AS TEXT);`);
   }
 });
 
-test("[SO41] a charge takes 14 statements, and none of them builds a table of its own", async () => {
+test("[SO41] a charge takes 14 statements, and none of them builds a temporary table", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const { createSearchCommands: search } =
@@ -360,7 +360,7 @@ test("[SO41] a charge takes 14 statements, and none of them builds a table of it
   rmSync(place, { recursive: true });
 });
 
-test("[SO120] chats of a person's number are found by it, whatever else their account has", async () => {
+test("[SO120] chats of a person's number are found by index", async () => {
   const place = testDataDir();
   const db = openWriter(place, { migrate: true });
   const text = [...await sqliteTexts(db)].find((one) =>
@@ -373,7 +373,7 @@ test("[SO120] chats of a person's number are found by it, whatever else their ac
   assert.match(plan, /conversations_by_customer \(assistant_id=\? AND external_identifier=\?\)/);
 });
 
-test("[SO121] what an account has never had is looked for where nothing waits that is answered at once", async () => {
+test("[SO121] what an account has never had is looked up off the main thread", async () => {
   const ran = { here: [] as string[], aside: [] as string[] };
   const recording = (place: keyof typeof ran): Sql => ({
     ...createSql(nobody),

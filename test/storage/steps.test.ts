@@ -8,7 +8,7 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
   const storage = await openFor({ after }, engine);
   const world = createWorld(storage);
 
-  test(`[SO90] ${engine.name}: an endpoint is deleted with so many of its deliveries at once, and sends nothing meanwhile`, async () => {
+  test(`[SO90] ${engine.name}: an endpoint is deleted in steps of its deliveries, and sends nothing meanwhile`, async () => {
     const { accountId } = await world.newConversation(PRICE);
     const now = system.now();
     const create = (url: string) =>
@@ -30,7 +30,7 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.deepEqual([await left(endpoint.id), await left(other.id)], [0, 1]);
   });
 
-  test(`[SO91] ${engine.name}: a knowledgebase and a document are deleted with so many of their chunks at once, the last first`, async () => {
+  test(`[SO91] ${engine.name}: a knowledgebase and a document are deleted in steps of their chunks, the last first`, async () => {
     const { accountId } = await world.newConversation(PRICE);
     const now = system.now();
     const { id: knowledgebaseId } =

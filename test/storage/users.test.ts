@@ -11,7 +11,7 @@ const by: By = { actor: { kind: "key", id: "key:1", name: "Key" }, address: "192
 const OWNER = { userId: null, role: "owner" as const };
 
 for (const engine of ENGINES) {
-  const name = `[AU324][ND70] ${engine.name}: members and the audit log are the same on every engine`;
+  const name = `[AU324][ND70] ${engine.name}: members and the audit log behave the same on every engine`;
   test(name, { skip: engine.skip ?? false }, async (context) => {
     const storage = await openFor(context, engine);
     const { users, audit, accounts } = storage;

@@ -28,7 +28,7 @@ interface Entry {
 const entriesOf = async (key: string, query = ""): Promise<Entry[]> =>
   (await server.call("GET", `/user/audit?per_page=100${query}`, { key })).body.data as Entry[];
 
-test("[AU320] what members and keys change is on record with who, what, from where; refusals and reads are not", async () => {
+test("[AU320] the audit log has what members and keys change, by whom and from where; not refusals and reads", async () => {
   const { key } = await server.newAccount();
   const ben = await memberOf(server, "builder", key);
   const before = (await entriesOf(key)).length;
@@ -99,7 +99,7 @@ test("[DB748] the audit log names the object of every change; a webhook appears 
   assert.doesNotMatch(JSON.stringify(entries), /very-secret|other-secret/);
 });
 
-test("[AU321] coming, going, roles, keys and sessions are noted with the deed, before and after", async () => {
+test("[AU321] changes of members, keys and sessions are audited in their own transaction, before and after", async () => {
   const { key, accountId } = await server.newAccount();
   await memberOf(server, "owner", key);
   const ana = await memberOf(server, "operator", key);
@@ -122,7 +122,7 @@ test("[AU321] coming, going, roles, keys and sessions are noted with the deed, b
   assert.ok(accountId > 0);
 });
 
-test("[AU322] it is read in pages and by filter, and exported whole, without formulas", async () => {
+test("[AU322] it is paged, filtered and exported whole, without formulas", async () => {
   const { key } = await server.newAccount();
   for (let count = 0; count < 120; count += 1) {
     const name = count === 0 ? '=HYPERLINK("x"),"y"' : `key ${count}`;
@@ -152,7 +152,7 @@ test("[AU322] it is read in pages and by filter, and exported whole, without for
   assert.deepEqual(parsed.map(({ number }) => number), numbers);
 });
 
-test("[AU335] a long audit log that its reader takes as fast as it comes leaves others their turn after each page", async () => {
+test("[AU335] exporting a long audit log yields to other work after each page", async () => {
   const rows = LIMITS.replayPageRows;
   const numbers = Array.from({ length: rows * 3 + 1 }, (_, index) => rows * 3 + 1 - index);
   let turn = 0;
@@ -222,7 +222,7 @@ test("[AU323] it is a stream of numbered events, resumed without gap or repeat",
   ]);
 });
 
-test("[AU326] killed at any moment, nothing is there without its entry, and no entry without its deed", async () => {
+test("[AU326] killed at any moment, no change lacks its entry and no entry its change", async () => {
   const dataDir = testDataDir();
   const first = await startProcess(dataDir);
   const call = ({ url }: Running, method: string, path: string, body?: object) =>

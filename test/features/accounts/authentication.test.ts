@@ -18,7 +18,7 @@ after(() => server.close());
 
 const from = (address: string) => ({ "X-Forwarded-For": address });
 
-test("[AU145] wrong keys and tickets of an address are logged, then slowed; what is right is let in", async () => {
+test("[AU145] wrong keys and tickets of an address are logged, then slowed; valid ones pass", async () => {
   const ask = (key: string | null, address: string, query = "") =>
     server.call("GET", `/user/stream${query}`, { key, headers: from(address) });
   for (let count = 0; count < LIMITS.failedAuthenticationsMax; count += 1) {
@@ -36,7 +36,7 @@ test("[AU145] wrong keys and tickets of an address are logged, then slowed; what
   assert.equal(right.status, 200);
 });
 
-test("[AU332] a 401 says what is wrong with the key to whoever has its secret", async () => {
+test("[AU332] a 401 says what is wrong with the key, to its holder only", async () => {
   const { accounts } = server.app.features;
   const [account] = await accounts.list();
   assert.ok(account);
@@ -56,7 +56,7 @@ test("[AU332] a 401 says what is wrong with the key to whoever has its secret", 
   }
 });
 
-test("[AU145] each failure is one log line of constant text, and a flood writes no more of them", () => {
+test("[AU145] each failure is one log line of constant text, and a flood does not add more", () => {
   const lines: unknown[] = [];
   let now = 0;
   const failures = createFailedAuthentications({
@@ -75,7 +75,7 @@ test("[AU145] each failure is one log line of constant text, and a flood writes 
   assert.equal(failures.waitMs("2001:db8::1"), 0);
 });
 
-test("[AU198] the fail2ban filter of the docs finds the address in a line the server writes", () => {
+test("[AU198] the documented fail2ban filter finds the address in a line the server writes", () => {
   const docs = readFileSync(join(import.meta.dirname, "../../../docs/security.md"), "utf8");
   const setting = (name: string): string =>
     new RegExp(`^${name} = (.*)$`, "m").exec(docs)?.[1] ?? assert.fail(name);
@@ -129,7 +129,7 @@ test("[AU146] a stream ticket works once and dies with its key", async () => {
   assert.equal(await openWith(orphan), 401);
 });
 
-test("[AU147] a dashboard session reads within a rate of its own, changes nothing, ends with its key", async () => {
+test("[AU147] a dashboard session reads within its own rate limit, changes nothing, and ends with its key", async () => {
   const made = await server.call("POST", "/user/api-keys", { body: { name: "desk" } });
   const { token: key, id } = made.body.api_key as { token: string; id: number };
   const open = async () =>

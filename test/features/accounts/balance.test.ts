@@ -40,7 +40,7 @@ const lowOf = async (key: string) => (await server.call("GET", "/user/events?aft
 const take = (accountId: number, dollars: number, name: string) =>
   accounts.credit(accountId, -dollars * 1_000_000, `fee:${accountId}:${name}`);
 
-test("[BL92] each amount is told of once when it is crossed, and again only after the balance was above", async () => {
+test("[BL92] each threshold alerts once when crossed, and again only after the balance was above it", async () => {
   const { key, accountId } = await server.newAccount({ balance: "30" });
   const set = await server.call("PUT", "/user/balance/alerts", {
     key, body: { amounts: [5, 20, 5], emails: [`a${accountId}@example.com`] },
@@ -82,7 +82,7 @@ test("[BL93] a webhook endpoint receives balance_low with the amount and the bal
   await endpoint.close();
 });
 
-test("[BL94] killed between the crossing and the sending, the mail is sent by the next start, once", async () => {
+test("[BL94] killed between crossing and sending, the next start sends the mail once", async () => {
   const dataDir = testDataDir();
   const system = createSystem();
   // No server runs: what crossed was committed by a process that ended before it could send.
@@ -110,7 +110,7 @@ test("[BL94] killed between the crossing and the sending, the mail is sent by th
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("[BL246] a mail that was being sent when the process ended and the clock was set back is sent by the clock as it is", async () => {
+test("[BL246] a mail interrupted by a crash and a clock set back is sent by the current clock", async () => {
   const storage = await openBeside(testDataDir(), "forgets");
   const [then, now] = [Date.UTC(2027, 0, 2) * 1000, Date.UTC(2027, 0, 1) * 1000];
   const { id: accountId } = await storage.accounts.createAccount(
@@ -133,7 +133,7 @@ test("[BL246] a mail that was being sent when the process ended and the clock wa
   await storage.close();
 });
 
-test("[BL95] the forecast is the pace of the last seven days; an empty balance says so", async () => {
+test("[BL95] the forecast uses the pace of the last seven days; an empty balance says so", async () => {
   const { key, accountId } = await server.newAccount({ balance: "0.03" });
   const { uuid } = await newAssistant(server, { status: "active" }, key);
   const talk = await newConversation(server, uuid);
@@ -207,7 +207,7 @@ test("[BL96] a paid session is credited exactly once, however often and by howev
   }
 });
 
-test("[BL97] killed after the payment and before its report: the report is credited by the next start", async () => {
+test("[BL97] killed between payment and its report, the report is credited after the next start", async () => {
   const dataDir = testDataDir();
   const first = await startTestServer({ dataDir, env });
   const { key } = await first.newAccount({ balance: "1" });
@@ -224,7 +224,7 @@ test("[BL97] killed after the payment and before its report: the report is credi
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-test("[BL98] without a payment page the operator's link is filled in, and without one it is refused in words", async () => {
+test("[BL98] without a payment page the operator's link is filled in; without a link a top-up is refused", async () => {
   const dataDir = testDataDir();
   const linked = await startTestServer({
     dataDir, env: { PARLEY_TOPUP_URL: "https://pay.example.com/a/{account_id}?for={name}&mail={email}" },

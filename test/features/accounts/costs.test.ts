@@ -29,7 +29,7 @@ const read = async (query: string, key = server.key) => {
 const shortly = (groups: { id: string | null; name: string | null; total: number }[]) =>
   groups.map(({ id, name, total }) => [id, name, total]);
 
-test("[BL88] costs are those of the ledger by assistant, channel, model, kind and day; others see nothing", async () => {
+test("[BL88] costs match the ledger by assistant, channel, model, kind and day; others see nothing", async () => {
   const { key, accountId } = await server.newAccount();
   const { accounts } = server.app.features;
   const first = await newAssistant(server, { name: "First", status: "active" }, key);
@@ -81,7 +81,7 @@ test("[BL88] costs are those of the ledger by assistant, channel, model, kind an
   assert.equal((await read("", key)).total, spent);
 });
 
-test("[BL89] a range is any days of any time zone, at most a year of them", async () => {
+test("[BL89] a range is any days of any time zone, at most a year", async () => {
   const { key, accountId } = await server.newAccount();
   const { accounts } = server.app.features;
   // Twenty to nine in the evening in UTC is the next day in India already, by half an hour's zone.
@@ -139,7 +139,7 @@ const totalOf = async (costs: Costs, accountId: number, now: number, by: CostGro
   (await costs.report(accountId, lastDays(now, 30), by)).groups
     .reduce((sum, { micros }) => sum + micros, 0);
 
-test("[BL241] who counts while another counts less knows that there is more", async () => {
+test("[BL241] a count that runs beside a shorter one knows whether more remains", async () => {
   const { accountId, costs, storage, now, close } = await ledgerOf(4);
   const more = await Promise.all(
     [2, 100].map((rows) => storage.costs.count(accountId, rows)));
@@ -150,7 +150,7 @@ test("[BL241] who counts while another counts less knows that there is more", as
   await close();
 });
 
-test("[BL90] whoever counts, and however many at once, each entry is counted once", async () => {
+test("[BL90] each entry is counted once, however many count at the same time", async () => {
   const { accountId, costs, storage, now, close } = await ledgerOf(1301);
   await Promise.all([
     costs.sweep(), costs.sweep(), totalOf(costs, accountId, now, "kind"),
@@ -163,7 +163,7 @@ test("[BL90] whoever counts, and however many at once, each entry is counted onc
   await close();
 });
 
-test("[BL91] many groups are bounded: the dearest by name, the others as one", async () => {
+test("[BL91] groups are limited: the most expensive by name, the others as one", async () => {
   const { accountId, storage, now, close } = await ledgerOf(1);
   const store = {
     ...storage.costs,
@@ -178,7 +178,7 @@ test("[BL91] many groups are bounded: the dearest by name, the others as one", a
   await close();
 });
 
-test("[BL247] groups of equal cost have one order, whatever order the database finds them in", async () => {
+test("[BL247] groups of equal cost have a fixed order, in whatever order the database returns them", async () => {
   const found = [7, 3, 12].map((key) => ({ key, micros: 10_000, entries: 1 }));
   const costs = createCosts({
     store: {

@@ -53,7 +53,7 @@ async function newLedger(entries: number): Promise<number> {
   return accountId;
 }
 
-test("[BL80] entries come newest first in pages, as dollars, each with its balance and hash", async () => {
+test("[BL80] entries are paged newest first, in dollars, each with its balance and hash", async () => {
   const { key, accountId } = await server.newAccount();
   await accounts.credit(accountId, -1_250_000, "taken");
   const { status, body } = await list(key, "?per_page=1");
@@ -74,7 +74,7 @@ test("[BL80] entries come newest first in pages, as dollars, each with its balan
   assert.equal((await server.call("GET", "/user/ledger", { key: null })).status, 401);
 });
 
-test("[BL81] kind, reference and days narrow the list; what is no such thing is refused", async () => {
+test("[BL81] kind, reference and days filter the list; invalid filters are refused", async () => {
   const { key, accountId } = await server.newAccount();
   const writing = openWriter(server.dataDir, { migrate: false });
   for (const [day, reference] of ["a_b", "axb", "a_b.1", "a%"].entries()) {
@@ -107,7 +107,7 @@ test("[BL81] kind, reference and days narrow the list; what is no such thing is 
   }
 });
 
-test("[BL242] what is set aside grows, is entered and is given back under its own name, beside others of the account", async () => {
+test("[BL242] a reservation grows, is charged and is released under its own name, apart from others", async () => {
   const [accountId, other] = [await newLedger(1), await newLedger(1)];
   const now = system.now();
   const open = () => db.prepare<[number], { reference: string; amount_micros: number }>(
@@ -144,7 +144,7 @@ test("[BL242] what is set aside grows, is entered and is given back under its ow
   assert.deepEqual([open(), reserved()], [[], 0]);
 });
 
-test("[BL82] another account sees none of it, by no filter", async () => {
+test("[BL82] another account sees none of it with any filter", async () => {
   const { accountId } = await server.newAccount();
   await accounts.credit(accountId, 1_000_000, "private:1");
   const other = await server.newAccount({ balance: "0" });
@@ -176,7 +176,7 @@ test("[BL83] a verification agrees with balance and reservations", async () => {
   writing.close();
 });
 
-test("[BL84] whatever is changed in whichever entry is found there", async () => {
+test("[BL84] verification finds any change to any entry, at that entry", async () => {
   db.exec("DROP TRIGGER ledger_is_never_changed; DROP TRIGGER ledger_is_never_deleted");
   const statements = createStatements({ store: createStatementStore(readerOver(db, db)), system });
   const entries = 12;
@@ -198,7 +198,7 @@ test("[BL84] whatever is changed in whichever entry is found there", async () =>
   }), { numRuns: 60 });
 });
 
-test("[BL85] one verification of an account runs at a time; who asks meanwhile shares it", async () => {
+test("[BL85] one verification per account runs at a time; concurrent requests share it", async () => {
   const store = createStatementStore(readerOver(db, db));
   let begun = 0;
   const claims = async (accountId: number) => {
@@ -216,7 +216,7 @@ test("[BL85] one verification of an account runs at a time; who asks meanwhile s
   assert.equal(begun, 3, "once it is over, the next one begins anew");
 });
 
-test("[BL86] other work runs between a thousand entries, and what it enters disturbs nothing", async () => {
+test("[BL86] verification yields every thousand entries, and entries made meanwhile do not disturb it", async () => {
   const statements = createStatements({ store: createStatementStore(readerOver(db, db)), system });
   const accountId = await newLedger(5000);
   let turns = 0;
@@ -273,7 +273,7 @@ async function strayWorld(purchases: number): Promise<() => Promise<string[]>> {
   return () => createLedgerReader(readerOver(own, own)).strayReferences();
 }
 
-test("[BL87] strays among 20,000 billed things are found at a cost that grows as their number does", async () => {
+test("[BL87] strays among 20,000 billed things are found in linear time", async () => {
   await assertLinear("strays", 20_000, async (purchases) => {
     const strays = await strayWorld(purchases);
     assert.deepEqual(await strays(), [

@@ -10,7 +10,7 @@ import { newAssistant, newConversation, startTestServer } from "#support/server.
 const server = await startTestServer();
 after(() => server.close());
 
-test("[AU301] each role has rights of one table, and every route of an account takes one of them", () => {
+test("[AU301] one table gives each role its rights, and every account route needs one of them", () => {
   const keys = Object.entries((server.app.openApi() as {
     paths: Record<string, Record<string, { security?: unknown[] }>>;
   }).paths).flatMap(([path, methods]) => Object.entries(methods)
@@ -37,7 +37,7 @@ test("[AU301] each role has rights of one table, and every route of an account t
   }
 });
 
-test("[AU301] a route without a right keeps the server from starting", () => {
+test("[AU301] a route without a right stops the start", () => {
   const route = keyRoute({
     method: "POST", path: "/user/new-thing", tag: "Account", summary: "", errorShape: "message",
     responses: {}, handle: () => ({ status: 200, json: {} }),
@@ -45,7 +45,7 @@ test("[AU301] a route without a right keeps the server from starting", () => {
   assert.throws(() => assertRightsComplete([route]), /POST \/user\/new-thing/);
 });
 
-test("[AU302] each route answers each role by its right, and a 403 names the right that is missing", async () => {
+test("[AU302] each route answers each role by its right; a 403 names the missing right", async () => {
   const { newAccount } = server;
   const { key } = await newAccount();
   for (const role of ROLES) {
@@ -65,7 +65,7 @@ test("[AU302] each route answers each role by its right, and a 403 names the rig
   }
 });
 
-test("[AU303] an invitation works once, for its address and role, and not when it is taken back, replaced or made up", async () => {
+test("[AU303] an invitation works once, for its address and role, and not if withdrawn, replaced or invented", async () => {
   const { key } = await server.newAccount();
   const invite = (email: string, role = "operator") =>
     server.call("POST", "/user/invitations", { key, body: { email, role } });
@@ -95,7 +95,7 @@ test("[AU303] an invitation works once, for its address and role, and not when i
   }
 });
 
-test("[AU303] an address is one member's, and an invitation of another account says so to nobody else", async () => {
+test("[AU303] an address belongs to one member, and an invitation of another account tells that to nobody else", async () => {
   const first = await server.newAccount();
   const second = await server.newAccount();
   const ana = await memberOf(server, "operator", first.key);
@@ -109,7 +109,7 @@ test("[AU303] an address is one member's, and an invitation of another account s
   assert.equal((await ana.call("GET", "/user/me")).body.role, "operator");
 });
 
-test("[AU304] another account's members, invitations and sessions are not there", async () => {
+test("[AU304] another account's members, invitations and sessions are not found", async () => {
   const own = await server.newAccount();
   const other = await server.newAccount();
   const mine = await memberOf(server, "owner", own.key);
@@ -136,7 +136,7 @@ test("[AU304] another account's members, invitations and sessions are not there"
   assert.equal(assigned.status, 422);
 });
 
-test("[AU305] nobody rises by themselves: owners alone make owners, and nothing of a role is believed", async () => {
+test("[AU305] nobody promotes themselves: only owners make owners, and claimed roles are ignored", async () => {
   const { key } = await server.newAccount();
   const owner = await memberOf(server, "owner", key);
   const admin = await memberOf(server, "admin", key);
@@ -179,7 +179,7 @@ test("[AU306] an account keeps its last owner, whoever asks and however many at 
   assert.equal(isDone.filter(Boolean).length, 1);
 });
 
-test("[AU307] a member who is removed is out at once, with sessions, streams and invitations", async () => {
+test("[AU307] a removed member is out at once, with sessions, streams and invitations", async () => {
   const { key } = await server.newAccount();
   await memberOf(server, "owner", key);
   const ana = await memberOf(server, "admin", key);
@@ -199,7 +199,7 @@ test("[AU307] a member who is removed is out at once, with sessions, streams and
   assert.equal(used.status, 404);
 });
 
-test("[AU308] a member's role applies to the next request, and what a role may not see is masked", async () => {
+test("[AU308] a role change applies from the next request, and data a role may not see is masked", async () => {
   const { key } = await server.newAccount();
   await memberOf(server, "owner", key);
   const ben = await memberOf(server, "builder", key);
@@ -216,7 +216,7 @@ test("[AU308] a member's role applies to the next request, and what a role may n
   assert.equal((await ben.call("POST", "/user/tools", {})).body.right, "build");
 });
 
-test("[AU309] what a member does at the desk carries the member's name, and conversations are assigned to members", async () => {
+test("[AU309] a member's desk actions carry the member's name; conversations can be assigned to members", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);
   const { uuid: assistant } = await newAssistant(server, {}, key);

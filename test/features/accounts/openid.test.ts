@@ -22,7 +22,7 @@ after(async () => {
 const meOf = (browser: Browser) => browser.ask(`${server.url}/api/user/me`);
 const enter = (browser: Browser) => browser.go(`${server.url}${SIGN_IN_ROUTES.begin}`);
 
-test("[AU330] whoever was invited becomes a member by signing in at the provider, and is the same one afterwards", async () => {
+test("[AU330] someone invited becomes a member by signing in at the provider, and stays the same one", async () => {
   await server.call("POST", "/user/invitations", { body: { email: "Ana@example.org", role: "builder" } });
   provider.person = { sub: "ana-1", email: "ana@example.org", email_verified: true, name: "Ana" };
   const browser = provider.browser();
@@ -38,7 +38,7 @@ test("[AU330] whoever was invited becomes a member by signing in at the provider
   assert.deepEqual(open.body.data, [], "the invitation is used");
 });
 
-test("[AU330] a member with a password is linked; another person under the same address is not", async () => {
+test("[AU330] a member with a password is linked; another person with the same address is not", async () => {
   const ben = await memberOf(server, "operator", server.key);
   provider.person = { sub: "ben-1", email: ben.email, email_verified: true, name: "Ben" };
   const browser = provider.browser();
@@ -50,7 +50,7 @@ test("[AU330] a member with a password is linked; another person under the same 
   assert.equal((await meOf(other)).status, 401);
 });
 
-test("[AU330] a newcomer of an allowed domain gets the default role, and of another domain nothing", async () => {
+test("[AU330] a newcomer of an allowed domain gets the default role; of another domain, nothing", async () => {
   provider.person = { sub: "new-1", email: "cleo@staff.example", email_verified: true, name: "Cleo" };
   const browser = provider.browser();
   await enter(browser);
@@ -63,7 +63,7 @@ test("[AU330] a newcomer of an allowed domain gets the default role, and of anot
   }
 });
 
-test("[AU331] an address that is not verified is nobody's", async () => {
+test("[AU331] an unverified address is nobody's", async () => {
   const ana = await memberOf(server, "owner", server.key);
   for (const verified of [false, undefined, "true"]) {
     provider.person = { sub: `eve-${String(verified)}`, email: ana.email, email_verified: verified, name: "Eve" };
@@ -73,7 +73,7 @@ test("[AU331] an address that is not verified is nobody's", async () => {
   }
 });
 
-test("[AU356] an address is verified where Microsoft's claim says so, unless the common one denies it", async () => {
+test("[AU356] an address is verified by Microsoft's claim, unless the standard one denies it", async () => {
   const ask = async (claims: { email_verified?: unknown; xms_edov?: unknown }) => {
     const sub = JSON.stringify(claims);
     const email = `m${Buffer.from(sub).toString("hex")}@staff.example`;
@@ -86,7 +86,7 @@ test("[AU356] an address is verified where Microsoft's claim says so, unless the
   ]) assert.equal(await ask(claims), "/#/sign-in/oidc_unverified", JSON.stringify(claims));
 });
 
-test("[AU331] only the browser that began finishes, once, and with its own state", async () => {
+test("[AU331] only the browser that started it finishes, once, with its own state", async () => {
   provider.person = { sub: "new-9", email: "dora@staff.example", email_verified: true, name: "Dora" };
   const victim = provider.browser();
   const attacker = provider.browser();
@@ -103,7 +103,7 @@ test("[AU331] only the browser that began finishes, once, and with its own state
   assert.equal((await attacker.go(callback.url)).url, `${server.url}/#/sign-in/oidc_failed`, "replayed");
 });
 
-test("[AU331] a provider that is gone is said so, and one that is not set is not there", async () => {
+test("[AU331] a provider that is down is reported, and one not configured does not exist", async () => {
   const bare = await startTestServer();
   const lost = await startTestServer({
     env: {
@@ -122,7 +122,7 @@ test("[AU331] a provider that is gone is said so, and one that is not set is not
   }
 });
 
-test("[AU350] a provider that reads the client's secret in the header alone lets people in", async () => {
+test("[AU350] the client secret is sent to the OpenID provider as it expects: in the form or in the header", async () => {
   const strict = await startOpenIdProvider("client_secret_basic");
   const other = await startTestServer({
     env: {

@@ -14,7 +14,7 @@ import { openBeside, startTestServer, testDataDir } from "#support/server.ts";
 const server = await startTestServer();
 after(() => server.close());
 
-test("[AU310] a password is kept as scrypt with its parameters, and judged a few at a time", async () => {
+test("[AU310] passwords are stored as scrypt with its parameters, and checked a few at a time", async () => {
   const passwords = createPasswords({ system: createSystem() });
   const stored = await passwords.hash("pass\u00e9word long");
   assert.match(stored, /^scrypt\$32768\$8\$3\$[\w-]{22}\$[\w-]{43}$/);
@@ -30,7 +30,7 @@ test("[AU310] a password is kept as scrypt with its parameters, and judged a few
   assert.equal(await passwords.verify("pass\u00e9word long", stored), true, "and it goes on");
 });
 
-test("[AU311] an unknown address costs and answers what a wrong password does", async (t) => {
+test("[AU311] an unknown address costs the same and answers the same as a wrong password", async (t) => {
   const shipped = await startTestServer({ hashesAsShipped: true });
   t.after(() => shipped.close());
   const { key } = shipped;
@@ -68,7 +68,7 @@ test("[AU311] an unknown address costs and answers what a wrong password does", 
   assert.ok(unknown > known / 3 && known > unknown / 3, `${known} ms, ${unknown} ms`);
 });
 
-test("[AU312] passwords have bounds, and what is easy to guess is refused", async () => {
+test("[AU312] passwords are bounded in length, and easy ones are refused", async () => {
   const { key } = await server.newAccount();
   const invited = await server.call(
     "POST", "/user/invitations", { key, body: { email: "bounds@example.org", role: "viewer" } });
@@ -88,7 +88,7 @@ test("[AU312] passwords have bounds, and what is easy to guess is refused", asyn
   assert.equal(huge.status, 413);
 });
 
-test("[AU313] a session is a cookie no script reads, of which the database has a hash alone; each sign-in gets a new one", async () => {
+test("[AU313] a session is a cookie hidden from scripts and stored only as a hash; each sign-in gets a new one", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);
   // Whatever cookie a browser was given, it is signed in with one that the server made.
@@ -121,7 +121,7 @@ test("[AU313] a session is a cookie no script reads, of which the database has a
   await beside.close();
 });
 
-test("[AU313] signing out ends the session at once, and over https the cookie is the host's alone", async () => {
+test("[AU313] signing out ends the session at once, and over https the cookie is bound to the host", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);
   assert.equal((await ana.call("POST", "/auth/logout")).status, 200);
@@ -145,7 +145,7 @@ test("[AU313] signing out ends the session at once, and over https the cookie is
   }
 });
 
-test("[AU314] a new password ends every session but the one it was changed in, which gets another", async () => {
+test("[AU314] a new password ends every other session; the one it was changed in gets a new cookie", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);
   const other = cookieOf(await signIn(server, ana.email));
@@ -170,7 +170,7 @@ test("[AU314] a new password ends every session but the one it was changed in, w
   assert.equal(asKey.status, 403);
 });
 
-test("[AU314] with a new password, links for one that were made before work no more", async () => {
+test("[AU314] a new password invalidates older links for one", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);
   const link = await server.call("POST", `/user/members/${ana.id}/password-link`, { key });
@@ -183,7 +183,7 @@ test("[AU314] with a new password, links for one that were made before work no m
   assert.equal((await signIn(server, ana.email, "another long one")).status, 200);
 });
 
-test("[AU315] one's sessions are listed and ended one by one; a link for a new password ends them all", async () => {
+test("[AU315] sessions are listed and ended one by one; a password reset by link ends them all", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);
   const other = cookieOf(await signIn(server, ana.email, PASSWORD, { "User-Agent": "Old phone" }));
@@ -205,7 +205,7 @@ test("[AU315] one's sessions are listed and ended one by one; a link for a new p
   assert.equal((await join(server, token, "x", "brand new password")).status, 404);
 });
 
-test("[AU316] a page of another site changes nothing with a member's cookie, and reads nothing", async () => {
+test("[AU316] another site's page changes nothing with a member's cookie, and reads nothing", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "owner", key);
   const invite = (headers: Record<string, string>, path = "/user/invitations") =>
@@ -240,7 +240,7 @@ test("[AU316] a page of another site changes nothing with a member's cookie, and
   assert.equal((await ana.call("GET", "/user/me")).headers.get("access-control-allow-origin"), null);
 });
 
-test("[AU316] a page says where it is from, whatever the request says that this server is called", async () => {
+test("[AU316] a page's own origin counts, whatever the request calls this server", async () => {
   for (const host of ["[", "a:b", "::"]) {
     const status = await new Promise((resolve, reject) => {
       httpRequest(`${server.url}/api/auth/login`, {
@@ -251,7 +251,7 @@ test("[AU316] a page says where it is from, whatever the request says that this 
   }
 });
 
-test("[AU316] a socket is opened by a ticket, never by a cookie, and from this server's pages alone", async () => {
+test("[AU316] a socket is opened by a ticket, never by a cookie, and only from this server's pages", async () => {
   const { default: WebSocket } = await import("ws");
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);
@@ -272,7 +272,7 @@ test("[AU316] a socket is opened by a ticket, never by a cookie, and from this s
   assert.equal(await open(await ticket(), { Origin: server.url }), 101);
 });
 
-test("[AU317] guesses are counted by address and by place; beyond it the right password waits too", async () => {
+test("[AU317] guesses are counted by address and by place; over the limit the right password waits too", async () => {
   const options = {
     dataDir: testDataDir(), system: { ...createSystem(), monotonicMs: () => 0 },
     env: { PARLEY_RATE_LIMITS: "on", PARLEY_TRUSTED_PROXIES: "127.0.0.1" },
@@ -309,7 +309,7 @@ test("[AU317] guesses are counted by address and by place; beyond it the right p
   }
 });
 
-test("[AU333] a clock that is set back keeps nobody from signing in for as long", async () => {
+test("[AU333] a clock set back does not lock anyone out of signing in for that time", async () => {
   const system = createManualSystem(Date.now());
   const strict = await startTestServer({ system, env: { PARLEY_RATE_LIMITS: "on" } });
   try {

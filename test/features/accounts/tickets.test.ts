@@ -5,7 +5,7 @@ import { createOwnUsedTickets, createTickets } from "#features/accounts/people/t
 import { LIMITS } from "#core/limits.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
-test("[WI30] a ticket opens what it was issued for once, in its time, at every node that has the secret", async () => {
+test("[WI30] a ticket opens its stream once, in time, at every node with the secret", async () => {
   const system = createManualSystem();
   const used = createOwnUsedTickets();
   const [here, there] = [0, 1].map(() =>
@@ -34,7 +34,7 @@ test("[WI30] a ticket opens what it was issued for once, in its time, at every n
   assert.equal(await there.redeem(late.ticket), null);
 });
 
-test("[WI30] a ticket that was used opens nothing, however its signature is spelt", async () => {
+test("[WI30] a used ticket opens nothing, however its signature is spelt", async () => {
   const system = createManualSystem();
   const tickets = createTickets({ secret: "one", used: createOwnUsedTickets(), system })("streams");
   const subject = { accountId: 7 };

@@ -58,7 +58,7 @@ async function routes() {
   };
 }
 
-test("[CV64] variables have one rule on every route: objects as JSON text, names with spaces", async () => {
+test("[CV64] variables follow one rule on every route: objects as JSON text, names with spaces", async () => {
   const long = "x".repeat(LIMITS.variableNameCharsMax + 1);
   const refused: unknown[] = [
     "text", { "a{b": "x" }, { " ": "x" }, { [long]: "x" },
@@ -81,7 +81,7 @@ test("[CV64] variables have one rule on every route: objects as JSON text, names
   assert.deepEqual(variablesOf(JSON.stringify({ ...GIVEN, "a{b": "x", [long]: "x" })), KEPT);
 });
 
-test("[CV65] a name with spaces is filled in where its placeholder stands", async () => {
+test("[CV65] a name with spaces fills its placeholder", async () => {
   const { uuid } = await fresh({
     initial_message: "Hi {{Customer Name}}", system_prompt: "Serve {{ Customer Name }}: {{order}}",
   });
@@ -96,7 +96,7 @@ test("[CV65] a name with spaces is filled in where its placeholder stands", asyn
     + "\n\nThe language of this conversation is English, unless these instructions say otherwise.");
 });
 
-test("[CV66] limits count characters: 2,000 emoji are a message, one more is not", async () => {
+test("[CV66] limits count characters: 2,000 emoji are accepted, one more is not", async () => {
   const { key, uuid, id } = await fresh();
   const conversation = await newConversation(server, uuid);
   const most = "😀".repeat(LIMITS.messageCharsMax);

@@ -94,7 +94,7 @@ test("[CA33] free times are looked up and one is booked, once however often it i
   assert.deepEqual(told, ["check_availability", "book_appointment"]);
 });
 
-test("[CA34] what Cal.com refuses is said in words a model can act on, and nothing more", async () => {
+test("[CA34] Cal.com's refusals are given in words a model can act on, and nothing more", async () => {
   const { uuid } = await withCalendar(integration({ calcom_team_slug: "front-desk" }));
   const person = { name: "Eva", email: "eva@example.com" };
   const [taken, noEmail, noTime, noDay] = await turn(uuid, [
@@ -119,7 +119,7 @@ test("[CA34] what Cal.com refuses is said in words a model can act on, and nothi
     [{ error: "The calendar could not be reached." }]);
 });
 
-test("[CA35] the key is shown to nobody, kept when its mask comes back, and sealed where it lies", async () => {
+test("[CA35] the key is never shown, kept when its mask is sent back, and stored sealed", async () => {
   const { id, uuid } = await withCalendar(integration(), { type: "end_call" });
   const [shown] = await toolsOf(id);
   assert.equal(shown.data.calcom_api_key, "***");
@@ -146,7 +146,7 @@ test("[CA35] the key is shown to nobody, kept when its mask comes back, and seal
   assert.ok(!rows.includes("canary"));
 });
 
-test("[CA36] keys that an older version left open are sealed at the next start", async () => {
+test("[CA36] keys an older version stored unsealed are sealed at the next start", async () => {
   const { id, uuid } = await withCalendar(integration());
   const gone = await withCalendar(integration());
   await server.call("DELETE", `/user/assistant/${gone.id}`);

@@ -41,7 +41,7 @@ async function withCalendar(settings: Partial<Settings> = {}) {
   return { ...assistant, path, feedUrl: body.data.feed_url as string, slots };
 }
 
-test("[CA1] a day the clock changes on has as many slots as hours, none twice, none that is not", () => {
+test("[CA1] a day of a clock change has each local hour once, and none that does not exist", () => {
   const count = (date: string) => slotsOfDay(date, rules("Europe/Berlin", 60)).length;
   assert.equal(count("2026-03-28"), 24);
   assert.equal(count("2026-03-29"), 23);
@@ -64,7 +64,7 @@ test("[CA1] a day the clock changes on has as many slots as hours, none twice, n
     }));
 });
 
-test("[CA2] free slots keep clear of what is booked, with the buffer", () => {
+test("[CA2] free slots avoid bookings and their buffer", () => {
   const start = Date.UTC(2026, 0, 15) * 1000;
   const within = { start, end: start + 86_400_000_000 };
   fc.assert(fc.property(
@@ -83,7 +83,7 @@ test("[CA2] free slots keep clear of what is booked, with the buffer", () => {
     }));
 });
 
-test("[CA3] of a hundred who want one time exactly one gets it; a retry gets the same booking", async () => {
+test("[CA3] of a hundred requests for one time exactly one gets it; a retry gets the same booking", async () => {
   const { path, slots } = await withCalendar({ buffer_minutes: 30 });
   const [first] = slots;
   const book = (key: string) => server.call("POST", `${path}/appointments`, {
@@ -110,7 +110,7 @@ test("[CA3] of a hundred who want one time exactly one gets it; a retry gets the
   assert.equal(again.status, 201);
 });
 
-test("[CA4] what the calendar does not offer cannot be booked", async () => {
+test("[CA4] only times the calendar offers can be booked", async () => {
   const { path, slots } = await withCalendar({ days_ahead: 10 });
   const start = slots[0]?.start ?? "";
   for (const [wrong, text] of [
@@ -131,7 +131,7 @@ test("[CA4] what the calendar does not offer cannot be booked", async () => {
   assert.equal(bad.status, 422);
 });
 
-test("[CA5] a model looks, books once however often it asks, and is told when it is too late", async () => {
+test("[CA5] a model looks up times, books once however often it asks, and is told when it is too late", async () => {
   const { uuid: assistant, slots } = await withCalendar();
   const uuid = await newConversation(server, assistant);
   const calls = [
@@ -169,7 +169,7 @@ test("[CA5] a model looks, books once however often it asks, and is told when it
   assert.match(String(odd?.error), /YYYY-MM-DD/);
 });
 
-test("[CA6] the feed is iCalendar behind a secret address that can be changed; strangers see nothing", async () => {
+test("[CA6] the feed is iCalendar at a secret address that can be changed; strangers see nothing", async () => {
   const { id, path, feedUrl, slots } = await withCalendar();
   const name = "Ümlaut, with; signs\\ and a very long name ".repeat(4).trim();
   await server.call("POST", `${path}/appointments`, {

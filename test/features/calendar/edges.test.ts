@@ -42,7 +42,7 @@ const book = (path: string, start: string, key?: string, name = "Eva") =>
     body: { start, name }, headers: key === undefined ? {} : { "Idempotency-Key": key },
   });
 
-test("[CA7] whatever a model writes as arguments is answered, nothing is thrown", async () => {
+test("[CA7] any arguments a model writes are answered, nothing throws", async () => {
   const { calendars } = server.app.features;
   const { found } = await withCalendar({ time_zone: "Pacific/Kiritimati" });
   const odd = fc.oneof(fc.anything(), fc.string(), fc.constantFrom<unknown>(
@@ -60,7 +60,7 @@ test("[CA7] whatever a model writes as arguments is answered, nothing is thrown"
   await fc.assert(law, { numRuns: 300 });
 });
 
-test("[CA8] a key books once: the same again is the same, another time under it is refused", async () => {
+test("[CA8] a key books once: a repeat returns the same booking, another time under it is refused", async () => {
   const { path } = await withCalendar({ lead_minutes: 60 });
   const first = await book(path, "2026-01-15T09:00", "k");
   assert.equal(first.status, 201);
@@ -73,7 +73,7 @@ test("[CA8] a key books once: the same again is the same, another time under it 
   assert.equal((await book(path, "2026-01-16T09:00", "k".repeat(300))).status, 422);
 });
 
-test("[CA9] days without a midnight, half-hour clocks, and no slot outlasts closing time", async () => {
+test("[CA9] days without midnight and half-hour clock changes work, and no slot outlasts closing time", async () => {
   const { found } = await withCalendar({ time_zone: "Africa/Cairo", days_ahead: 365 });
   assert.equal(readLocal("2026-04-24T00:00", "Africa/Cairo"), null);
   const { slots } = await server.app.features.calendars.availability(
@@ -88,7 +88,7 @@ test("[CA9] days without a midnight, half-hour clocks, and no slot outlasts clos
   assert.equal(slotsOfDay("2026-01-15", rules("UTC", 30, unsorted)).length, 14);
 });
 
-test("[CA10] changes at the same time undo nothing of each other", async () => {
+test("[CA10] concurrent changes do not undo each other", async () => {
   for (let round = 0; round < 5; round += 1) {
     const { path, feed } = await withCalendar();
     const change = (body: object) => server.call("PUT", `${path}/calendar`, { body });
@@ -101,7 +101,7 @@ test("[CA10] changes at the same time undo nothing of each other", async () => {
   }
 });
 
-test("[CA11] what is no calendar or no day is refused by name", async () => {
+test("[CA11] an invalid calendar or day is refused by name", async () => {
   const { path } = await withCalendar();
   for (const [working_hours, field] of [
     [{ mondy: [] }, "working_hours.mondy"],
@@ -117,7 +117,7 @@ test("[CA11] what is no calendar or no day is refused by name", async () => {
   assert.equal(body.data.length, 1);
 });
 
-test("[CA12] no text breaks the feed's lines; a cancelled appointment is told with a higher number", async () => {
+test("[CA12] no text breaks the feed's lines; a cancelled appointment has a higher sequence number", async () => {
   const text = fc.oneof(
     fc.string({ unit: "binary", maxLength: 200 }),
     fc.constantFrom("a\rBEGIN:VEVENT", "a\u0000b", "a\u2028b", "😀".repeat(60), "\ud800x", "a\\nb"));
@@ -145,7 +145,7 @@ test("[CA12] no text breaks the feed's lines; a cancelled appointment is told wi
   assert.equal(same.status, 304);
 });
 
-test("[DK35] office hours that begin or end in an hour the clock leaves out do so when it is put forward", () => {
+test("[DK35] office hours that begin or end in a skipped hour do so when the clock moves forward", () => {
   const opens = (from: string, to: string, zone: string, iso: string) => {
     const office = { time_zone: zone, hours: { sunday: [{ from, to }] } };
     const settings = { timezone: "UTC", desk: { office_hours: office } };
@@ -167,7 +167,7 @@ test("[DK35] office hours that begin or end in an hour the clock leaves out do s
   assert.equal(opens("02:00", "02:30", berlin, "2026-10-25T00:29:59Z"), null);
 });
 
-test("[DK34] office hours that end no later than they begin go on after midnight, also when clocks change", () => {
+test("[DK34] office hours that end no later than they begin run past midnight, across clock changes too", () => {
   const hours = {
     saturday: [{ from: "22:00", to: "02:30" }], monday: [{ from: "00:00", to: "00:00" }],
   };

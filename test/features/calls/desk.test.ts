@@ -158,7 +158,7 @@ const asking = (socket: WebSocket) => async (command: "mute" | "end"): Promise<o
   return {};
 };
 
-test("[AU308] who may not answer any more steers no call over a socket that is open", async () => {
+test("[AU308] a member who may no longer answer steers no call over an open socket", async () => {
   const cleo = await memberOf(server, "operator", server.key);
   const { caller, id } = await startCall();
   const { body: { ticket } } = await cleo.call("POST", "/user/stream-tickets");
@@ -177,7 +177,7 @@ test("[AU308] who may not answer any more steers no call over a socket that is o
   await ended(id);
 });
 
-test("[AU308] who may not answer any more speaks in no call, whatever is open", async () => {
+test("[AU308] a member who may no longer answer speaks in no call, whatever is open", async () => {
   const cleo = await memberOf(server, "operator", server.key);
   const { caller, id } = await startCall();
   assert.equal((await cleo.call("POST", `/user/calls/${id}/take-over`)).status, 200);
@@ -193,7 +193,7 @@ test("[AU308] who may not answer any more speaks in no call, whatever is open", 
   await ended(id);
 });
 
-test("[AU318] a key that may only read listens to a call, and neither steers it nor speaks in it", async () => {
+test("[AU318] a read-only key can listen to a call, but neither steer it nor speak in it", async () => {
   const { key, token } = await accounts.createKey(
     server.accountId, "Wallboard", { scopes: ["read"] });
   const { caller, id } = await startCall();

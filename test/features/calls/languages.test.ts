@@ -32,7 +32,7 @@ async function webCall(settings: object): Promise<WebCaller> {
   return WebCaller.open(server, conversation, await callTicket(server, conversation));
 }
 
-test("[EN49] the model is told the language of a conversation, and which others it is to follow", async () => {
+test("[EN49] the model is told the conversation's language, and which others to follow", async () => {
   model.script(() => ({ tokens: ["Ja."] }));
   for (const [others, told] of [[[], /German/], [["French"], /French, answer in the language/]] as const) {
     const assistant = await newAssistant(server, {

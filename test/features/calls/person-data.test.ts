@@ -255,7 +255,7 @@ test("[LD144] where a person is written with elsewhere the conversation that was
   await assertSound();
 });
 
-test("[CV515] of many conversations a few are deleted at a time; who asks again after a crash in between deletes the rest", async () => {
+test("[CV515] a bulk delete removes a few conversations at a time; repeated after a crash it does the rest", async () => {
   const { accountId, uuid, ask } = await fresh();
   const uuids: string[] = [];
   while (uuids.length <= LIMITS.recordsGonePerWrite) {

@@ -21,7 +21,7 @@ async function books(dataDir: string) {
   return { problems, charged: charged.length, said: said.map(({ content }) => content) };
 }
 
-test("[CV130] killed after its model was asked and before it was stored, a turn leaves nothing; its key is answered and charged once", async () => {
+test("[CV130] killed between asking the model and storing, a turn leaves nothing; its key is charged once", async () => {
   const model = await startScriptedModel({ tokens: 2 });
   const dataDir = testDataDir();
   const env = { PARLEY_MODEL_URL: model.url };
@@ -50,7 +50,7 @@ test("[CV130] killed after its model was asked and before it was stored, a turn 
   rmSync(dataDir, { recursive: true });
 });
 
-test("[CV131] a turn that is refused after its model was asked asks no more, shows nothing and costs nothing", async () => {
+test("[CV131] a turn refused after its model request started aborts it, shows nothing and costs nothing", async () => {
   const model = await startScriptedModel();
   const dataDir = testDataDir();
   const server = await startTestServer({ dataDir, env: { PARLEY_MODEL_URL: model.url } });

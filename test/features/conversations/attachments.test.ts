@@ -50,7 +50,7 @@ const send = (uuid: string, body: object, key?: string) =>
   });
 const kept = (): string[] => readdirSync(join(server.dataDir, "attachments"));
 
-test("[CV140] images and PDF are attached where the owner allows it, known by their bytes and bounded", async () => {
+test("[CV140] images and PDFs attach where the owner allows it, recognised by their bytes and bounded", async () => {
   const closed = await fresh({});
   const before = kept().length;
   assert.equal((await upload(closed, PNG, "a.png")).status, 403);
@@ -74,7 +74,7 @@ test("[CV140] images and PDF are attached where the owner allows it, known by th
   assert.equal((await send(other, { message: "x", attachments: [id] })).status, 422, "another's");
 });
 
-test("[CV141] a message with files costs as any, shows them in history and event, and is repeated as one", async () => {
+test("[CV141] a message with files costs as any other, shows them in history and event, and repeats as one", async () => {
   const uuid = await fresh();
   const { body: { attachment } } = await upload(uuid, PDF, "bill.pdf");
   model.script(() => ({ tokens: ["Seen."] }));
@@ -92,7 +92,7 @@ test("[CV141] a message with files costs as any, shows them in history and event
     [attachment]);
 });
 
-test("[CV142] a file is read by whoever has the conversation, never as a page", async () => {
+test("[CV142] anyone with the conversation can read its files, but never as a page", async () => {
   const uuid = await fresh();
   const [image, pdf] = [await upload(uuid, PNG, "ä b.png"), await upload(uuid, PDF, "bill.pdf")];
   const read = (of: string, id: string) =>
@@ -116,7 +116,7 @@ test("[CV142] a file is read by whoever has the conversation, never as a page", 
   }
 });
 
-test("[CV143] a model sees what it can see, now and in later turns, and is told of the rest", async () => {
+test("[CV143] a model sees the files it can read, also in later turns, and is told of the others", async () => {
   const uuid = await fresh();
   const ids = [
     (await upload(uuid, PNG, "bike.png")).body.attachment.id,
@@ -141,7 +141,7 @@ test("[CV143] a model sees what it can see, now and in later turns, and is told 
   assert.deepEqual(asked, [[question], [question, "Really?"]]);
 });
 
-test("[CV145] people of the desk send files whatever visitors may send, once per key, and the model is told of them", async () => {
+test("[CV145] people at the desk send the file types visitors may, once per key, and the model is told", async () => {
   const uuid = await fresh({});
   const asPerson = (bytes: Buffer, name: string, key = server.key) =>
     upload(uuid, bytes, name, "application/pdf", key);
@@ -177,7 +177,7 @@ test("[CV145] people of the desk send files whatever visitors may send, once per
   assert.ok(heard.includes(`[${author.name}, a colleague]: \\n[The colleague attached`), heard);
 });
 
-test("[CV146] pages refuse files by the bounds of the server", () => {
+test("[CV146] pages refuse files by the server's own limits", () => {
   assert.deepEqual([FILES_MAX, FILE_MB_MAX * 1024 * 1024],
     [LIMITS.attachmentsOfMessageMax, LIMITS.attachmentBytesMax]);
   const file = { type: "image/png", size: LIMITS.attachmentBytesMax };
@@ -186,7 +186,7 @@ test("[CV146] pages refuse files by the bounds of the server", () => {
   assert.equal(faultOf({ ...file, type: "image/svg+xml" }), "kind");
 });
 
-test("[CV144] what is never sent is gone after a day, and what belongs to no conversation any more", async () => {
+test("[CV144] unsent attachments are removed after a day, as are those whose conversation is gone", async () => {
   const uuid = await fresh();
   const sent = (await upload(uuid, PNG, "sent.png")).body.attachment.id;
   await send(uuid, { message: "Here", attachments: [sent] });
@@ -202,7 +202,7 @@ test("[CV144] what is never sent is gone after a day, and what belongs to no con
   assert.equal(kept().includes(sent), true);
 });
 
-test("[SO63] an attachment that is sent while those that never were are removed stays", async (t) => {
+test("[SO63] an attachment sent while unsent ones are being removed stays", async (t) => {
   const uuid = await fresh();
   const unsent = (await upload(uuid, PNG, "unsent.png")).body.attachment.id;
   const late = (await upload(uuid, PNG, "late.png")).body.attachment.id;

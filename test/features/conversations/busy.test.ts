@@ -10,7 +10,7 @@ const CONVERSATION = {
   id: 1, uuid: "c", accountId: 1, assistantId: 1, type: "widget", variables: {},
   desk: { state: "assistant", holder: null, reason: null, at: null },
 } as unknown as Conversation;
-test("[ND55] a message that waited for another node's reply is answered from all that was said there", async () => {
+test("[ND55] a message that waited for another node's reply is answered with everything said there", async () => {
   const questions: Parameters<ReturnType<typeof createAsk>>[0][] = [];
   const outcomes: BeginOutcome[] = [
     { kind: "busy", nodeId: 2 },

@@ -58,7 +58,7 @@ const recordOf = async (uuid: string, on: TestServer = server) => {
   return [body.data.evaluation, body.data.evaluation_error];
 };
 
-test("[CV504] what the offline model would have to evaluate says what evaluates, and nobody is asked", async () => {
+test("[CV504] an evaluation with only the offline model says what to set up, and no model is asked", async () => {
   const bare = await startTestServer();
   try {
     assert.equal(bare.accountId, server.accountId);
@@ -76,7 +76,7 @@ test("[CV504] what the offline model would have to evaluate says what evaluates,
   }
 });
 
-test("[CV129] a chat that ended is evaluated once, with or without a webhook: on its record, in an event, after a restart too", async () => {
+test("[CV129] an ended chat is evaluated once, with or without a webhook, after a restart too", async () => {
   const assistant = await newAssistant(server, { ...TALK, conversation_inactivity_timeout: 5 });
   const uuid = await newConversation(server, assistant.uuid);
   answerAll("{\"happy\":true}");
@@ -152,7 +152,7 @@ function evaluationsOver(
   });
 }
 
-test("[CV134] a look that was answered before an evaluation was stored does not have it done, and paid, again", async () => {
+test("[CV134] a due list read before an evaluation was stored does not repeat and charge it", async () => {
   const reads: ((due: typeof CHAT[]) => void)[] = [];
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
@@ -193,7 +193,7 @@ test("[CV134] a look that was answered before an evaluation was stored does not 
   await evaluations.close();
 });
 
-test("[CV135] a webhook that asks for an evaluation just before it is stored, and is answered just after, has it", async () => {
+test("[CV135] a webhook that asks for an evaluation while it is being stored gets it", async () => {
   let isDue = true;
   const [evaluated, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const stored = Promise.withResolvers<void>();

@@ -42,7 +42,7 @@ test("[CV1] a conversation starts with the initial message, variables filled in 
   assert.deepEqual(body.history, [{ role: "assistant", content: "Hi {{company}}, {{unknown}}" }]);
 });
 
-test("[CV2] unknown assistants and conversations are 404 in the contract's shape", async () => {
+test("[CV2] unknown assistants and conversations answer 404 in the contract's shape", async () => {
   const created = await server.call("POST", "/conversations", { body: { assistant_id: NOBODY } });
   assert.equal(created.status, 404);
   assert.deepEqual(created.body, { status: false, error: "Assistant not found" });
@@ -67,7 +67,7 @@ test("[CV3] a widget message costs 0.01 and is charged once; a test message is f
   assert.deepEqual(roles, ["assistant", "user", "assistant"]);
 });
 
-test("[CV4] without balance neither a conversation nor a message is taken", async () => {
+test("[CV4] without balance no conversation starts and no message is accepted", async () => {
   const { key, assistant } = await fresh({}, "0.01");
   const uuid = await newConversation(server, assistant.uuid);
   assert.equal((await send(uuid, "Hello")).status, 200);
@@ -83,7 +83,7 @@ test("[CV4] without balance neither a conversation nor a message is taken", asyn
   assert.equal(await balanceOf(key), 0);
 });
 
-test("[CV5] a missing, blank or too long message is 422 and stores nothing", async () => {
+test("[CV5] a missing, blank or too long message answers 422 and stores nothing", async () => {
   const { assistant } = await fresh();
   const uuid = await newConversation(server, assistant.uuid);
   const required = "The message field is required.";
@@ -99,7 +99,7 @@ test("[CV5] a missing, blank or too long message is 422 and stores nothing", asy
   assert.equal(body.history.length, 1);
 });
 
-test("[CV6] a reply that fails is 400, keeps the message and costs nothing", async () => {
+test("[CV6] a failed reply answers 400, keeps the message and costs nothing", async () => {
   const { key, assistant } = await fresh();
   const uuid = await newConversation(server, assistant.uuid);
   model.script(() => ({ status: 400 }));
@@ -116,7 +116,7 @@ test("[CV6] a reply that fails is 400, keeps the message and costs nothing", asy
   assert.equal(await balanceOf(key), 4.99);
 });
 
-test("[CV7] the same key and body answers once and is charged once, also at once", async () => {
+test("[CV7] the same key and body gets one answer and one charge, also when sent concurrently", async () => {
   const { key, assistant } = await fresh();
   const uuid = await newConversation(server, assistant.uuid);
   const headers = { "Idempotency-Key": "k1" };
@@ -133,7 +133,7 @@ test("[CV7] the same key and body answers once and is charged once, also at once
   assert.equal(await balanceOf(key), 4.99);
 });
 
-test("[CV8] one turn at a time: later messages wait in order, too many are refused", async () => {
+test("[CV8] one turn at a time: later messages queue in order, too many are refused", async () => {
   const { assistant } = await fresh();
   const uuid = await newConversation(server, assistant.uuid);
   const gate = Promise.withResolvers<void>();
@@ -212,7 +212,7 @@ test("[CV9] stop keeps and charges what was shown; before any text it costs noth
   model.script(null);
 });
 
-test("[CV10] with AI off a message is stored and free; switching is the owner's alone", async () => {
+test("[CV10] with AI off a message is stored and free; only the owner switches it", async () => {
   const { key, assistant } = await fresh();
   const uuid = await newConversation(server, assistant.uuid);
   const path = `/automate/conversations/${uuid}`;
@@ -283,7 +283,7 @@ async function streamTypes(uuid: string, message: string, key: string): Promise<
   return types.filter((type, index) => type !== types[index - 1]);
 }
 
-test("[CV13] a failed send tried again under its key streams the new reply, not the old failure", async () => {
+test("[CV13] a failed send retried under its key streams the new reply, never the old failure", async () => {
   const { key, assistant } = await fresh();
   const uuid = await newConversation(server, assistant.uuid);
   model.script(() => ({ status: 400 }));
@@ -298,7 +298,7 @@ test("[CV13] a failed send tried again under its key streams the new reply, not 
   assert.equal(await balanceOf(key), 4.99);
 });
 
-test("[CV14] a conversation that has gone quiet ends once, is told of, and opens again when used", async () => {
+test("[CV14] an idle conversation ends once, publishes that, and reopens when used", async () => {
   const real = createSystem();
   let aheadMicros = 0;
   const system = { ...real, now: () => real.now() + aheadMicros };
@@ -327,7 +327,7 @@ test("[CV14] a conversation that has gone quiet ends once, is told of, and opens
   await on.close();
 });
 
-test("[CV150] a draft answers the test it is sent with, is judged as a change and stored nowhere", async () => {
+test("[CV150] a draft answers the test it is sent with, is validated like an update and not stored", async () => {
   const { key, assistant } = await fresh({
     system_prompt: "Be saved.", initial_message: "Saved", variables: { who: "nobody" },
   });
@@ -369,7 +369,7 @@ test("[CV150] a draft answers the test it is sent with, is judged as a change an
   assert.equal((await server.call("GET", `/conversations/${uuid}`)).body.history.length, 5);
 });
 
-test("[CV151] a draft is for tests of one's own account, by those who may build", async () => {
+test("[CV151] a draft runs only in test conversations of one's own account, for those who may build", async () => {
   const { key, assistant } = await fresh();
   const other = await server.newAccount({ balance: "1.00" });
   const body = { message: "Hi", settings: { name: "Draft" } };

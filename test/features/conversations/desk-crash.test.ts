@@ -12,7 +12,7 @@ const IS_PROOF = process.env.PROOF === "long";
 const KILLS = IS_PROOF ? 5 : 2;
 const MESSAGES = 40;
 
-test("[DK10] killed at any moment while visitor and person write, no message is lost, doubled or out of order", async (context) => {
+test("[DK10] killed at any moment while visitor and person write: no message is lost, doubled or reordered", async (context) => {
   const dataDir = testDataDir();
   let server = await startProcess(dataDir);
   context.after(() => server.process.kill("SIGKILL"));

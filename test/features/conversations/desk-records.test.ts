@@ -45,7 +45,7 @@ const newest = async (accountId: number, type: string): Promise<Record<string, u
   return found ? JSON.parse(found.json) as Record<string, unknown> : null;
 };
 
-test("[DK21] office hours are wall clocks of their zone, on every day but holidays, also when clocks change", () => {
+test("[DK21] office hours follow their zone's wall clock except on holidays, across clock changes too", () => {
   const hours = { friday: [{ from: "13:00", to: "17:00" }, { from: "09:00", to: "12:00" }], sunday: EVER };
   const assistant = (office: object | null) => ({
     settings: { timezone: "UTC", desk: { office_hours: office } } as unknown as AssistantSettings,
@@ -69,7 +69,7 @@ test("[DK21] office hours are wall clocks of their zone, on every day but holida
     "without a zone the assistant's");
 });
 
-test("[DK22] who asks for a person outside office hours waits, and is told so wherever he asks", async () => {
+test("[DK22] a request for a person outside office hours waits, and every way of asking says so", async () => {
   const { uuid, accountId, assistant, ana } = await fresh(CLOSED);
   const away = { message: "Back on Monday.", opens_at: null, callback: true };
   assert.deepEqual((await server.call("GET", `/widget/${assistant.uuid}`)).body.away, away);
@@ -107,7 +107,7 @@ test("[DK22] who asks for a person outside office hours waits, and is told so wh
   }
 });
 
-test("[DK23] a callback: an item of the inbox and a webhook, none of it in the visitor's stream, open until it is done", async () => {
+test("[DK23] a callback: an inbox item and a webhook, hidden from the visitor's stream, open until done", async () => {
   const receiver = await startWebhookReceiver();
   const { uuid, key, ana, inbox, assistant } = await fresh(CLOSED);
   await server.call("POST", "/user/webhook-endpoints", {
@@ -158,7 +158,7 @@ test("[DK23] a callback: an item of the inbox and a webhook, none of it in the v
   assert.equal((await ask({ name: "Bo", phone: "123456" })).status, 403);
 });
 
-test("[DK24] what is read is an event of both streams, once per message, and what is not is unread", async () => {
+test("[DK24] reading a message is one event in both streams; unread messages are counted", async () => {
   const { uuid, ana, accountId, inbox } = await fresh(null);
   const { token: ben } = await server.app.features.accounts.createKey(accountId, "Ben");
   const count = async (): Promise<number> =>
@@ -190,7 +190,7 @@ test("[DK24] what is read is an event of both streams, once per message, and wha
   assert.equal((await reads(stranger.key)).status, 404);
 });
 
-test("[DK25] conversations have labels of the account, by which the inbox is filtered", async () => {
+test("[DK25] conversations have account labels, by which the inbox is filtered", async () => {
   const { uuid, ana, key, inbox, assistant } = await fresh(null);
   const other = await newConversation(server, assistant.uuid);
   const label = async (name: string, owner = key): Promise<number> =>
@@ -220,7 +220,7 @@ test("[DK25] conversations have labels of the account, by which the inbox is fil
   assert.deepEqual(await ids(urgent), [other]);
 });
 
-test("[DK27] who is to be notified gets a mail when somebody waits and when somebody leaves a callback, and no more than so many", async (context) => {
+test("[DK27] a waiting visitor and a callback each send mail to the notified, up to a limit", async (context) => {
   const mails = await startMailServer();
   const posting = await startTestServer({
     env: {
@@ -260,7 +260,7 @@ test("[DK27] who is to be notified gets a mail when somebody waits and when some
   assert.equal(mails.taken.length, 30);
 });
 
-test("[DK28] a visitor reads the place in line and who answers with which picture, of nobody else's", async () => {
+test("[DK28] a visitor reads their place in line and who answers with which picture, in their own chat", async () => {
   const { uuid, ana, assistant } = await fresh(null);
   const view = async (of: string) => (await server.call("GET", `/conversations/${of}/desk`)).body;
   assert.deepEqual(await view(uuid), { status: true, desk: "assistant", place: null, holder: null });
@@ -288,7 +288,7 @@ test("[DK28] a visitor reads the place in line and who answers with which pictur
   assert.deepEqual((await server.call("GET", "/user/avatar", { key: ana })).body, { avatar: null });
 });
 
-test("[DK29] a visitor has the chat sent by e-mail where it is allowed, a few times an hour", async (context) => {
+test("[DK29] a visitor can have the chat e-mailed where allowed, a few times an hour", async (context) => {
   const mails = await startMailServer();
   const posting = await startTestServer({
     env: {
@@ -332,7 +332,7 @@ test("[DK29] a visitor has the chat sent by e-mail where it is allowed, a few ti
   assert.equal(mails.taken.length, 3);
 });
 
-test("[DK30] what visitors thought of a reply and of the chat reaches webhooks, once for each change", async (context) => {
+test("[DK30] ratings of a reply and of the chat reach webhooks, once per change", async (context) => {
   const receiver = await startWebhookReceiver();
   context.after(() => receiver.close());
   const { uuid, key } = await fresh(null);
@@ -361,7 +361,7 @@ test("[DK30] what visitors thought of a reply and of the chat reaches webhooks, 
   assert.deepEqual([rated?.score, rated?.comment], [4, "Quick."]);
 });
 
-test("[CV500] a conversation is deleted with all that was said in it, also what events said of it; the ledger and the audit log stay; while a reply is written it is not", async () => {
+test("[CV500] a conversation is deleted with its messages and events, not mid-reply; ledger and audit stay", async () => {
   const { key, ana, accountId, uuid } = await fresh(null);
   const say = (message: string) =>
     server.call("POST", `/conversations/${uuid}/messages`, { body: { message } });
@@ -410,7 +410,7 @@ test("[CV500] a conversation is deleted with all that was said in it, also what 
     [entry.actor.name, entry.object]), [["Ana", { type: "conversation", id: uuid }]]);
 });
 
-test("[CV501] many conversations are deleted or labelled at once, each noted; others of the account and other accounts' are not touched", async () => {
+test("[CV501] conversations are deleted or labelled in bulk, each audited; no others are touched", async () => {
   const { key, assistant, uuid: kept } = await fresh(null);
   const other = await fresh(null);
   const uuids = [kept];

@@ -7,7 +7,7 @@ const ANA = { id: "key:1", name: "Ana" };
 const BEN = { id: "key:2", name: "Ben" };
 const HOLDERS = [null, ANA, BEN];
 
-test("[DK1] the desk's table: every state, move and pair of people leads where it says, and two never have one conversation", () => {
+test("[DK1] the desk table has an outcome for each state and move; two people never hold one conversation", () => {
   const states = Object.keys(DESK_CHANGES) as (keyof typeof DESK_CHANGES)[];
   assert.deepEqual(states, ["assistant", "waiting", "person"]);
   const seen: string[] = [];

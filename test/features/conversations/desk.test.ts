@@ -59,7 +59,7 @@ const historyOf = async (uuid: string): Promise<Record<string, unknown>[]> =>
 const spoken = (history: Record<string, unknown>[]): string[] =>
   history.map(({ role, content }) => `${String(role)}: ${String(content)}`);
 
-test("[DK2] who takes a conversation over, hands it back or asks for a person: each is one numbered event, in both streams and in webhooks", async () => {
+test("[DK2] taking over, handing back and asking for a person are events in both streams and webhooks", async () => {
   const receiver = await startWebhookReceiver();
   const { ana, key, uuid } = await fresh();
   await server.call("POST", "/user/webhook-endpoints", {
@@ -95,7 +95,7 @@ test("[DK2] who takes a conversation over, hands it back or asks for a person: e
   await receiver.close();
 });
 
-test("[DK3] two people cannot have one conversation: the other is told who has it, whatever he tries", async () => {
+test("[DK3] two people cannot hold one conversation: the other always learns who has it", async () => {
   const { ana, ben, uuid } = await fresh();
   const outcomes = await Promise.all([at(uuid, "take-over", ana), at(uuid, "take-over", ben)]);
   assert.deepEqual(outcomes.map(({ status }) => status).toSorted(), [200, 409]);
@@ -110,7 +110,7 @@ test("[DK3] two people cannot have one conversation: the other is told who has i
   assert.equal((await at(uuid, "messages", foreign.key, { message: "x" })).status, 404);
 });
 
-test("[DK4] whoever takes over stops the reply under way by the law of a turn, and the assistant is silent until it is handed back", async () => {
+test("[DK4] taking over stops the running reply as a stop does; the assistant is silent until handed back", async () => {
   const { ana, key, uuid } = await fresh();
   const gate = Promise.withResolvers<void>();
   model.script(() => ({ tokens: ["one ", "two"], hold: gate.promise, holdAfter: 1 }));
@@ -146,7 +146,7 @@ test("[DK4] whoever takes over stops the reply under way by the law of a turn, a
   assert.equal(desk.at(-2)?.type, "message_added", "the reply was over before the desk changed");
 });
 
-test("[DK5] a person's message: 201 with its author, free, once per key, and whoever writes has the conversation", async () => {
+test("[DK5] a person's message: 201 with its author, free, once per key; its sender holds the conversation", async () => {
   const { ana, ben, key, uuid } = await fresh();
   const write = (by: string, message: string, idempotencyKey: string) => server.call(
     "POST", `/user/conversations/${uuid}/messages`,
@@ -180,7 +180,7 @@ test("[DK5] a person's message: 201 with its author, free, once per key, and who
     ["assistant", "operator", "operator"]);
 });
 
-test("[DK6] the visitor asks for a person where the assistant allows it, and it goes on answering until one comes", async () => {
+test("[DK6] a visitor asks for a person where allowed; the assistant goes on answering until one comes", async () => {
   const closed = await fresh();
   const refused = await server.call("POST", `/conversations/${closed.uuid}/request-human`);
   assert.deepEqual([refused.status, refused.body.status], [403, false]);
@@ -200,7 +200,7 @@ test("[DK6] the visitor asks for a person where the assistant allows it, and it 
   assert.deepEqual([read.body.desk, read.body.desk_holder.name], ["person", "Ana"]);
 });
 
-test("[DK7] the assistant asks for a person by request_human, once its reply is stored, with a note visitors do not read", async () => {
+test("[DK7] request_human takes effect once the reply is stored, with a note visitors cannot read", async () => {
   const { key, uuid } = await fresh({ desk: { assistant_may_ask: true } });
   const offered: unknown[] = [];
   model.script((body) => {
@@ -235,7 +235,7 @@ test("[DK7] the assistant asks for a person by request_human, once its reply is 
     ["Refund\nOrder 4711 came broken.", null]);
 });
 
-test("[DK8] enable-ai and disable-ai are the desk in the words from before, also for what a person has", async () => {
+test("[DK8] enable-ai and disable-ai are the desk's older names, also for a conversation a person holds", async () => {
   const { ana, ben, uuid } = await fresh();
   const toggle = (action: string, key: string) =>
     server.call("POST", `/automate/conversations/${uuid}/${action}`, { key });
@@ -253,7 +253,7 @@ test("[DK8] enable-ai and disable-ai are the desk in the words from before, also
   ]);
 });
 
-test("[DK9] a person ends a conversation: it is the assistant's when it goes on", async () => {
+test("[DK9] a person ends a conversation; if it continues, the assistant has it", async () => {
   const { ana, key, uuid } = await fresh();
   await at(uuid, "take-over", ana);
   assert.deepEqual((await at(uuid, "end", ana)).body, { desk: "assistant" });
@@ -266,7 +266,7 @@ test("[DK9] a person ends a conversation: it is the assistant's when it goes on"
   assert.equal(row.body.data.desk, "assistant");
 });
 
-test("[DK11] an assistant's rules ask for a person: a word, functions that fail in a row, replies that do", async () => {
+test("[DK11] rules of an assistant ask for a person: a word, tool failures in a row, failed replies in a row", async () => {
   const { key, assistant } = await fresh({
     desk: { words: ["human", "talk to"], after_tool_failures: 2, after_unanswered: 2 },
   });
@@ -310,7 +310,7 @@ test("[DK11] an assistant's rules ask for a person: a word, functions that fail 
   model.script(null);
 });
 
-test("[DK16] who types is shown to who watches, both ways, and is kept nowhere", async () => {
+test("[DK16] typing is shown to watchers both ways and never stored", async () => {
   const { ana, uuid } = await fresh();
   await at(uuid, "take-over", ana);
   const typed = framesUntil(`/conversations/${uuid}/stream`, null, ({ type }) => type === "typing_ended");
@@ -334,7 +334,7 @@ test("[DK16] who types is shown to who watches, both ways, and is kept nowhere",
   assert.equal((await at(uuid, "typing", stranger.key, { typing: true })).status, 404);
 });
 
-test("[DK17] a conversation is given to a person, whoever has it", async () => {
+test("[DK17] a conversation can be assigned to a person, whoever holds it", async () => {
   const { ana, ben, uuid } = await fresh();
   const me = async (key: string) => (await server.call("GET", "/user/inbox", { key })).body.me;
   await at(uuid, "take-over", ana);

@@ -31,7 +31,7 @@ const ask = (uuid: string) => server.call("POST", `/conversations/${uuid}/reques
 const take = (uuid: string, key: string) =>
   server.call("POST", `/user/conversations/${uuid}/take-over`, { key });
 
-test("[DK12] the inbox: who waits longest stands first, mine are mine alone, all is what is open, and each has its count", async () => {
+test("[DK12] the inbox: longest waiting first, mine only mine, all is every open one, each with its count", async () => {
   const { ana, ben, begin, read, ids } = await fresh();
   const [first, second, third] = [await begin(), await begin(), await begin()];
   await ask(second);
@@ -54,7 +54,7 @@ test("[DK12] the inbox: who waits longest stands first, mine are mine alone, all
   assert.deepEqual((await read(stranger.key, "queue=all")).data, []);
 });
 
-test("[DK13] the inbox is searched in what was written and who they are; signs of patterns are signs", async () => {
+test("[DK13] inbox search covers messages and who wrote them; pattern characters are literal", async () => {
   const { ana, begin, ids } = await fresh();
   const one = await begin({ variables: { customer_name: "Zoë Zander" } });
   const other = await begin();
@@ -69,7 +69,7 @@ test("[DK13] the inbox is searched in what was written and who they are; signs o
   assert.deepEqual(await ids(ana, "queue=all&search=refund"), [other], "also where it has ended");
 });
 
-test("[DK14] notes are the account's alone, with who wrote them", async () => {
+test("[DK14] notes are visible to the account only, with their author", async () => {
   const { ana, key, begin } = await fresh();
   const uuid = await begin();
   const path = `/user/conversations/${uuid}/notes`;
@@ -89,7 +89,7 @@ test("[DK14] notes are the account's alone, with who wrote them", async () => {
   assert.ok(!JSON.stringify(seen.body).includes("Call back"));
 });
 
-test("[DK15] canned replies: made, changed, deleted, one of each shortcut, each account its own", async () => {
+test("[DK15] canned replies: created, changed, deleted, shortcuts unique, per account", async () => {
   const { ana } = await fresh();
   const call = (method: string, path: string, body?: object, key = ana) =>
     server.call(method, `/user/canned-replies${path}`, { key, ...body ? { body } : {} });

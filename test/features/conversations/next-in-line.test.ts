@@ -10,7 +10,7 @@ import {
 import type { BeginOutcome, Conversation, Message } from "#features/conversations/records.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
-test("[SO64] a reply is stopped also while its message is stored behind one that was repeated", async () => {
+test("[SO64] a reply can be stopped while its message is stored behind a repeated one", async () => {
   const uuid = "c";
   const conversation = {
     id: 1, uuid, accountId: 1, assistantId: 1, type: "widget", variables: {},

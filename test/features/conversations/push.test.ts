@@ -30,7 +30,7 @@ after(async () => {
   await service.close();
 });
 
-test("[DK31] a message is encrypted as RFC 8291 does its example, and a secret makes one pair of keys", () => {
+test("[DK31] a push message is encrypted as in RFC 8291's example, and a secret yields one key pair", () => {
   const own = createECDH("prime256v1");
   own.setPrivateKey("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw", "base64url");
   const sealed = encrypt("When I grow up, I want to be a watermelon", {
@@ -58,7 +58,7 @@ const untilStored = (accountId: number, browsers: PushBrowser[]) => askUntil(
   (found) => isDeepStrictEqual(
     found, browsers.map(({ subscription }) => subscription.endpoint).sort()));
 
-test("[DK32] people's browsers are notified, encrypted and signed, when somebody waits or wants to be called; those that are gone or not to see it no more", async () => {
+test("[DK32] members' browsers get signed, encrypted push for waits and callbacks while they may see them", async () => {
   const { accountId, key } = await server.newAccount();
   const assistant = await newAssistant(server, {
     name: "Front desk", desk: {
@@ -122,7 +122,7 @@ test("[DK32] people's browsers are notified, encrypted and signed, when somebody
   await untilStored(accountId, [other]);
 });
 
-test("[DK33] a message that is not taken is tried again, a few times; a private address is never asked", async () => {
+test("[DK33] a push message not accepted is retried a few times; a private address is never contacted", async () => {
   const guarded = createWebPush({
     outbound: createOutbound({ allowPrivateNetworks: [] }), secret: "s", contact: null,
     system: createSystem(),

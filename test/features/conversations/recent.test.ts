@@ -7,7 +7,7 @@ import type { Message } from "#features/conversations/records.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
-test("[CV132] a model reads all that was said, whoever wrote since its last reply: a visitor who was not answered, a person, nobody", async () => {
+test("[CV132] a model reads every message since its last reply, whoever wrote it and even if unanswered", async () => {
   const model = await startScriptedModel({ tokens: 2 });
   const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });
   const { uuid: assistant } = await newAssistant(server, { initial_message: "Hi" });
@@ -56,7 +56,7 @@ const reply = (text: string) => ({
   kind: "completed" as const, text, functionCalls: [], stopped: false, truncated: false, usage: null,
 });
 
-test("[CV133] messages are kept while their number is the conversation's; no more and no longer ones than is said", async () => {
+test("[CV133] recent messages are cached while the conversation's count matches, bounded in count and size", async () => {
   const reads: number[] = [];
   const recent = createRecent({
     recent: async (id) => {
@@ -87,7 +87,7 @@ test("[CV133] messages are kept while their number is the conversation's; no mor
   assert.deepEqual(await contents(3, 1), ["r"]);
 });
 
-test("[CV147] nothing that was said is kept long after its conversation has gone quiet", async () => {
+test("[CV147] cached messages are dropped soon after their conversation goes quiet", async () => {
   const recent = createRecent({ recent: async () => [message("stored")] });
   const minutes = (count: number): number => count * 60e6;
   const contents = async (id: number): Promise<string[]> =>

@@ -24,7 +24,7 @@ const recordOf = (uuid: string, key: string) =>
   server.call("GET", `/user/conversations/${uuid}/messages`, { key });
 const messagesOf = (uuid: string): string => `/conversations/${uuid}/messages`;
 
-test("[CV60] strangers read a class of failure, the owner the vendor's words", async () => {
+test("[CV60] strangers see only the class of a failure, the owner the vendor's text", async () => {
   const { key, uuid, id } = await fresh();
   const conversation = await newConversation(server, uuid);
   model.script(() => ({ status: 401, body: JSON.stringify({ error: { message: SECRET } }) }));
@@ -79,7 +79,7 @@ test("[MO60] a failed connection names the setting with the address, to the owne
     /^the connection to the model server of PARLEY_MODEL_URL failed \((ECONNRESET|UND_ERR_SOCKET)\)$/);
 });
 
-test("[CV61] each kind of failure has its words; one answered since is no failure any more", async () => {
+test("[CV61] each kind of failure has its own text; once answered it is no longer listed", async () => {
   const { key, uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   const headers = { "Idempotency-Key": "k" };
@@ -104,7 +104,7 @@ test("[CV61] each kind of failure has its words; one answered since is no failur
   assert.equal((await recordOf(conversation, stranger.key)).status, 404);
 });
 
-test("[CV62] a reply past its bound ends there, says so, keeps what was shown and is charged", async () => {
+test("[CV62] a reply past its limit is cut there and marked, keeps what was shown and is charged", async () => {
   const { key, uuid, openai } = await fresh();
   const conversation = await newConversation(server, uuid);
   const gone = model.counts.aborted;
@@ -142,7 +142,7 @@ test("[CV62] a reply past its bound ends there, says so, keeps what was shown an
   assert.ok(reasons.includes("length"));
 });
 
-test("[CV63] a reply that ran out of tokens says so; what the model counted is the owner's", async () => {
+test("[CV63] a reply that ran out of tokens says so; only the owner sees the model's token counts", async () => {
   const { key, uuid } = await fresh();
   const conversation = await newConversation(server, uuid);
   model.script(() => ({ tokens: ["Half ", "a"], finishReason: "length" }));
@@ -157,7 +157,7 @@ test("[CV63] a reply that ran out of tokens says so; what the model counted is t
   assert.equal("usage" in open.body.history[2], false);
 });
 
-test("[CV67] what functions said in a turn is in the model's context of the next", async () => {
+test("[CV67] tool results of a turn are in the model's context of the next", async () => {
   const { uuid } = await world.withTool();
   const conversation = await newConversation(server, uuid);
   const send = (message: string) =>
@@ -217,7 +217,7 @@ test("[AS80] ids of folders and labels are never reused", async () => {
   }
 });
 
-test("[CV69] generate-reply answers under each of its addresses", async () => {
+test("[CV69] generate-reply answers on each of its paths", async () => {
   const { key, id } = await fresh();
   for (const path of ["/user/ai/generate-reply", "/ai/generate-reply", "/ai-replies/generate"]) {
     const { status, body } = await server.call("POST", path, {

@@ -43,7 +43,7 @@ const reason = async (type: "pdf" | "txt" | "docx", content: Buffer | string): P
   return result.kind === "failed" ? result.reason : "it was read";
 };
 
-test("[EX1] a PDF keeps pages, headings, paragraphs and the cells of tables", async () => {
+test("[EX1] a PDF keeps pages, headings, paragraphs and table cells", async () => {
   const found = await chunks("pdf", makePdf([
     flow([{ heading: "Service manual", size: 24 }, { heading: "Brakes" },
       "Check the brake pads every month and re-", "place them below two millimetres.",
@@ -84,7 +84,7 @@ test("[EX3] a Word document keeps headings, lists and tables", async () => {
   assert.match(found[1]?.text ?? "", /Helmets are free/);
 });
 
-test("[EX4] text is read in any common encoding; Markdown's headings count", async () => {
+test("[EX4] text is read in any common encoding; Markdown headings count", async () => {
   const text = "# Grüße\n\nÖffnungszeiten: täglich für alle da";
   const encodings = [
     Buffer.from(text), Buffer.from(`\ufeff${text}`), Buffer.from(text, "latin1"),
@@ -98,7 +98,7 @@ test("[EX4] text is read in any common encoding; Markdown's headings count", asy
   }
 });
 
-test("[EX5] what cannot be read says why, in words for its owner", async () => {
+test("[EX5] an unreadable file says why, in words for its owner", async () => {
   assert.match(await reason("pdf", makeScan()), /no text layer/);
   assert.match(await reason("pdf", makeEncryptedPdf("open sesame")), /password/);
   assert.match(await reason("pdf", makeDocx([{ text: "x" }])), /not a PDF/);
@@ -111,7 +111,7 @@ test("[EX5] what cannot be read says why, in words for its owner", async () => {
 
 const inOrder = (text: string): string => [...text].reverse().join("");
 
-test("[KB136] a PDF's Hebrew and Arabic are read from right to left, numbers and names in them as they are", async () => {
+test("[KB136] Hebrew and Arabic in a PDF are read right to left, numbers and names in them as they stand", async () => {
   const [hebrew, arabic, english] = (await chunks("pdf", makeUnicodePdf([
     { text: inOrder("פתוחים מ"), x: 500, y: 700 }, { text: "10:30", x: 470, y: 700 },
     { text: inOrder("עד"), x: 455, y: 700 }, { text: "14:45", x: 426, y: 700 },
@@ -129,7 +129,7 @@ test("[KB136] a PDF's Hebrew and Arabic are read from right to left, numbers and
   assert.equal(english, "Shalom is שלום in Hebrew");
 });
 
-test("[KB137] what a PDF raises or lowers stays in its line", async () => {
+test("[KB137] superscripts and subscripts of a PDF stay in their line", async () => {
   const [found] = await chunks("pdf", makePdf([[
     { text: "Tiles cost 20 dollars per m", x: 72, y: 700, size: 12 },
     { text: "2", x: 212.5, y: 704.4, size: 7 },
@@ -139,7 +139,7 @@ test("[KB137] what a PDF raises or lowers stays in its line", async () => {
   assert.equal(found?.text, "Tiles cost 20 dollars per m2 of H2O-proof clay.");
 });
 
-test("[KB138] a PDF with codes of glyphs for letters is not read as text; one with icons is", async () => {
+test("[KB138] a PDF with glyph codes instead of letters is not read as text; one with icons is", async () => {
   const noise = "\u0003\u0014!\u0005\u0012\u0010#\u000f\u0011\u000e";
   const text = (line: string): Buffer =>
     makeUnicodePdf(flow([line, "Open on Monday from nine to five."]));
@@ -151,7 +151,7 @@ test("[KB138] a PDF with codes of glyphs for letters is not read as text; one wi
 /** Each is an item of its page; more take longer, and no other way. */
 const OPERATORS = process.env.PROOF === "long" ? 3_000_000 : 1_000_000;
 
-test("[EX6] bombs cost one document: the server stays small and quick, others are read", async () => {
+test("[EX6] decompression bombs cost one document: the server stays small and responsive, others are read", async () => {
   const good = makePdf([flow(["An honest document."])]);
   await Promise.all([chunks("pdf", good), chunks("pdf", good)]);
   const bombs: ["pdf" | "docx", Buffer][] = [
@@ -182,7 +182,7 @@ test("[EX6] bombs cost one document: the server stays small and quick, others ar
   assert.ok(busy < 0.5, `the server itself was busy ${Math.round(busy * 100)} % of the time`);
 });
 
-test("[EX7] hostile pages of the web are no different", async () => {
+test("[EX7] hostile web pages are refused when nested too deeply; many attributes cost linear time", async () => {
   const deep = `<html><body>${"<div>".repeat(100_000)}x`;
   const { readHtml } = await import("#workers/documents/html.ts");
   assert.throws(() => readHtml(deep), /nested too deeply/);

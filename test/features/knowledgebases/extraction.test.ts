@@ -136,7 +136,7 @@ test("[EX8] a long document is cut at 2,000,000 characters or 500 pages, and say
   assert.match(book.chunks.at(-1)?.text ?? "", /This is page 500\.$/);
 });
 
-test("[EX9] a web page gives its readable text under its headings", async () => {
+test("[EX9] a web page yields its readable text under its headings", async () => {
   const site = await newSite({
     "/": `<html><head><title>Acme &amp; Co</title><style>p{}</style></head><body>
       <nav>Menu</nav><h1>Rooms</h1><p>Every room<br>has a view.</p><p hidden>Hidden</p>
@@ -153,7 +153,7 @@ test("[EX9] a web page gives its readable text under its headings", async () => 
   ]);
 });
 
-test("[EX10] links of the same site are followed breadth first, each once, no more than asked", async () => {
+test("[EX10] links of the same site are followed breadth first, each once, up to the limit", async () => {
   const other = await newSite({ "/": "<p>Another site.</p>" });
   const page = (name: string, ...links: string[]): string =>
     `<p>Page ${name}.</p>${links.map((link) => `<a href="${link}"></a>`).join("")}`;
@@ -191,7 +191,7 @@ test("[EX11] robots.txt is obeyed; a missing one allows, a failing one forbids",
   assert.equal(extracted(await crawl(missing, 5)).pages, 2);
 });
 
-test("[EX12] redirects are followed within the site, five at most", async () => {
+test("[EX12] at most five redirects are followed, within the site", async () => {
   const to = (location: string): SitePage => ({ status: 302, headers: { location } });
   const other = await newSite({ "/": "<p>Elsewhere.</p>" });
   const hops = Object.fromEntries([1, 2, 3, 4, 5, 6].map((hop) => [`/hop${hop}`, to(`/hop${hop - 1}`)]));
@@ -250,7 +250,7 @@ test("[EX14] a private address is refused and never connected to, unless its net
   assert.ok(trap.connections() > 0);
 });
 
-test("[EX15] a killed process costs the document it was reading; its neighbour is read on", async () => {
+test("[EX15] a killed process costs the document it was reading; the one beside it is still read", async () => {
   const slow = await newSite({ "/": { body: "<p>Slow.</p>", delayMs: 600 } });
   const extractor = newExtractor();
   /** Once so many more readings have asked for their page. */
@@ -270,7 +270,7 @@ test("[EX15] a killed process costs the document it was reading; its neighbour i
   assert.deepEqual(kinds, ["extracted", "failed"]);
 });
 
-test("[EX16] the process has no secrets, is capped and ends with the server", {
+test("[EX16] the process has no secrets, is limited and ends with the server", {
   skip: process.platform !== "linux",
 }, async () => {
   delete process.env.NODE_EXTRA_CA_CERTS;
@@ -300,7 +300,7 @@ test("[EX16] the process has no secrets, is capped and ends with the server", {
   await askUntil(() => existsSync(child), (isThere) => !isThere);
 });
 
-test("[EX17] closing ends every reading with a result, and can be done twice", async () => {
+test("[EX17] closing ends every reading with a result, and is idempotent", async () => {
   const hanging = await newSite({ "/": { body: "<p>Late.</p>", delayMs: 14_000 } });
   const extractor = newExtractor();
   const readings = [1, 2, 3].map(() => crawl(hanging, 0, extractor));
@@ -320,7 +320,7 @@ const HOSTILE: Record<string, (size: number) => string> = {
   "/brackets": (size) => "<".repeat(size),
 };
 
-test("[EX18] hostile HTML costs no more than its length", async () => {
+test("[EX18] hostile HTML takes time linear in its length", async () => {
   const site = await newSite(Object.fromEntries(Object.entries(HOSTILE)
     .map(([path, pageOf]) => [path, pageOf(1_900_000)])));
   for (const [path, expected] of Object.entries({
@@ -356,7 +356,7 @@ function docxOfQuietParagraphs(): Buffer {
   return docxAround(`<!-- ${noise.join("")} -->${"<w:p/>".repeat(1_000_000)}`);
 }
 
-test("[EX19] a DOCX that gets past every look at its sizes costs one document", async () => {
+test("[EX19] a DOCX that passes every size check costs one document at most", async () => {
   const honest = makeDocx([{ text: "Honest." }]);
   await read("docx", honest);
   for (const bytes of [lyingDocx(), docxOfQuietParagraphs()]) {
@@ -369,7 +369,7 @@ test("[EX19] a DOCX that gets past every look at its sizes costs one document", 
   }
 });
 
-test("[EX20] a heading with nothing below it is text of its own, an endless one is prose", async () => {
+test("[EX20] a heading with nothing below it is text, an endless one is prose", async () => {
   const bare = extracted(await read("docx", makeDocx([
     { heading: "Hours" }, { heading: "Monday: 9 to 17", level: 2 },
     { heading: "Tuesday: closed", level: 2 }, { heading: "Address" },
@@ -381,14 +381,14 @@ test("[EX20] a heading with nothing below it is text of its own, an endless one 
   assert.match(textOf(await crawl(site)), /the end\.$/);
 });
 
-test("[EX21] a chunk is on the page it says", async () => {
+test("[EX21] a chunk has the page it is on", async () => {
   const pages = Array.from({ length: 5 }, (_, index) => flow([`This is page ${index + 1}.`]));
   const { chunks } = extracted(await read("pdf", makePdf(pages)));
   assert.deepEqual(chunks.map(({ page, text }) => `${page} ${text}`),
     [1, 2, 3, 4, 5].map((page) => `${page} This is page ${page}.`));
 });
 
-test("[EX22] links in menus are followed, though menus are not read", async () => {
+test("[EX22] links in menus are followed, but menus are not read as text", async () => {
   const site = await newSite({
     "/": '<nav><a href="/rooms">Menu</a></nav><p>Home.</p>', "/rooms": "<p>Rooms.</p>",
   });
@@ -396,7 +396,7 @@ test("[EX22] links in menus are followed, though menus are not read", async () =
   assert.deepEqual(chunks.map(({ text }) => text), ["Home.", "Rooms."]);
 });
 
-test("[EX23] of a long robots.txt the beginning is obeyed; packed pages and repeats are not read", async () => {
+test("[EX23] the start of a long robots.txt is obeyed; compressed pages and repeats are not read", async () => {
   const rules = `User-agent: *\nDisallow: /private\n${"# padding\n".repeat(60_000)}`;
   const site = await newSite({
     "/": "<p>Home.</p>", "/private": "<p>Private.</p>",
@@ -412,7 +412,7 @@ test("[EX23] of a long robots.txt the beginning is obeyed; packed pages and repe
   assertFailed(packed, "The page came compressed, which is not read.");
 });
 
-test("[EX24] an aborted reading rejects at once and gives its place to the next", async () => {
+test("[EX24] an aborted reading rejects at once and frees its place for the next", async () => {
   const hanging = await newSite({ "/": { body: "<p>Late.</p>", delayMs: 14_000 } });
   const extractor = newExtractor({ documentsMax: 1 });
   const controller = new AbortController();
@@ -430,7 +430,7 @@ test("[EX24] an aborted reading rejects at once and gives its place to the next"
   await assert.rejects(extractor.extract(source, controller.signal), /not wanted/);
 });
 
-test("[EX25] the process is replaced in time although it never has nothing to do", async () => {
+test("[EX25] the process is replaced in time even if it is never idle", async () => {
   const extractor = newExtractor({ documentsMax: 1 });
   await read("txt", "Hello.", extractor);
   const first = extractor.pid();
@@ -443,7 +443,7 @@ test("[EX25] the process is replaced in time although it never has nothing to do
   assert.ok([...pids].some((pid) => pid !== null && pid !== first));
 });
 
-test("[EX26] a PDF or Word document is not read as text, whatever it is called", async () => {
+test("[EX26] a PDF or Word document is never read as text, whatever its name", async () => {
   const reason = "The file is not a text file.";
   assertFailed(await read("txt", makePdf([flow(["Some text."])])), reason);
   assertFailed(await read("txt", makeDocx([{ text: "x" }])), reason);

@@ -36,7 +36,7 @@ async function read(type: Type, content: string | Buffer): Promise<[string[], st
   return result.chunks.map(({ headings, text }) => [headings, text]);
 }
 
-test("[EX120] Markdown and HTML keep headings, lists and tables; no script is read", async () => {
+test("[EX120] Markdown and HTML keep headings, lists and tables; scripts are not read", async () => {
   assert.deepEqual(await read("md", [
     "Bikes", "=====", "", "We *rent* **bikes**.", "", "## Prices", "", "| Bike | Dollars |",
     "|---|---|", "| City | 20 |", "", "- Helmets are free", "- Locks too", "",
@@ -55,7 +55,7 @@ test("[EX120] Markdown and HTML keep headings, lists and tables; no script is re
   assert.deepEqual(nested, { kind: "failed", reason: "The page is nested too deeply to read." });
 });
 
-test("[EX121] each row of a CSV names its columns, whatever parts them; hostile tables cost one document", async () => {
+test("[EX121] CSV rows name their columns, whatever the separator; hostile tables cost one document", async () => {
   const rows = [[[], "Bike: City | Dollars: 20\nBike: Electric, large | Dollars: 45"]];
   assert.deepEqual(await read("csv", 'Bike,Dollars\nCity,20\n"Electric, large",45\n'), rows);
   assert.deepEqual(await read("csv", '\uFEFFBike;Dollars\r\nCity;20\r\n"Electric, large";45\r\n'), rows);
@@ -68,7 +68,7 @@ test("[EX121] each row of a CSV names its columns, whatever parts them; hostile 
   }
 });
 
-test("[EX122] a workbook's rows name their columns; dates and percentages read as people see them", async () => {
+test("[EX122] a workbook's rows name their columns; dates and percentages read as displayed", async () => {
   const book = makeXlsx([
     { name: "Bikes & more", rows: [
       ["Price list"], [],
@@ -92,7 +92,7 @@ test("[EX122] a workbook's rows name their columns; dates and percentages read a
   [[["A"], "Only | row | TRUE"]]);
 });
 
-test("[KB139] a workbook's durations of more than a day are hours, no dates of 1899", async () => {
+test("[KB139] a workbook's durations over a day are read as hours, not as dates of 1899", async () => {
   const rows: Cell[][] = [[
     { value: 1.25, style: 5 }, { value: 2, style: 6 }, { value: 40.5 / 24, style: 6 },
     { value: 0.25, style: 5 },
@@ -101,7 +101,7 @@ test("[KB139] a workbook's durations of more than a day are hours, no dates of 1
     [[["A"], "30:00 | 48:00 | 40:30 | 06:00"]]);
 });
 
-test("[KB140] an HTML file is read by the encoding its head names", async () => {
+test("[KB140] an HTML file is read in the encoding its head names", async () => {
   const page = (charset: string, ...words: number[]): Buffer => Buffer.concat([
     Buffer.from(`<html><head><meta charset="${charset}"></head><body><p>`), Buffer.from(words)]);
   assert.deepEqual(await read("html", page("Shift_JIS", 0x93, 0x79, 0x97, 0x6a, 0x93, 0xfa)),
@@ -112,7 +112,7 @@ test("[KB140] an HTML file is read by the encoding its head names", async () => 
   }
 });
 
-test("[EX123] a presentation is read slide by slide, in the order shown, with tables and notes", async () => {
+test("[EX123] a presentation is read slide by slide, in display order, with tables and notes", async () => {
   const result = await extract("pptx", makePptx([
     { title: "Welcome", texts: ["We rent bikes.", "Since 1990."], notes: "Smile first." },
     { title: "Draft", texts: ["Never said."], isHidden: true },

@@ -82,7 +82,7 @@ async function whenEmpty(folder: string): Promise<void> {
   }
 }
 
-test("[KB1] knowledgebases are made, listed, changed and deleted in the contract's shapes", async () => {
+test("[KB1] knowledgebases are created, listed, updated and deleted in the contract's shapes", async () => {
   const { key } = await server.newAccount();
   const made = await server.call("POST", "/user/knowledgebases", { key, body: { name: "Manual" } });
   assert.equal(made.status, 201);
@@ -116,7 +116,7 @@ test("[KB1] knowledgebases are made, listed, changed and deleted in the contract
   assert.equal((body.data ?? body).knowledgebase_id, null);
 });
 
-test("[KB2] a file is read in the background: processing, then active, told on the stream", async () => {
+test("[KB2] a file is read in the background: processing, then active, published on the stream", async () => {
   const id = await newKnowledgebase();
   const { status, body } = await upload(id, "# Hours\n\nWe open at nine.");
   assert.equal(status, 201);
@@ -136,7 +136,7 @@ test("[KB2] a file is read in the background: processing, then active, told on t
   assert.equal(empty.data.status, "empty");
 });
 
-test("[KB3] what cannot be read fails with a reason; the knowledgebase fails where nothing could be", async () => {
+test("[KB3] an unreadable document fails with a reason; a knowledgebase fails when none could be read", async () => {
   const id = await newKnowledgebase();
   const good = await upload(id, "Something to read.");
   const bad = await upload(id, "no pdf at all", { type: "pdf" }, { name: "x.pdf" });
@@ -151,7 +151,7 @@ test("[KB3] what cannot be read fails with a reason; the knowledgebase fails whe
   assert.equal(after.body.data.status, "failed");
 });
 
-test("[KB4] documents at fault are 422, strangers' are 404, and nothing is kept of them", async () => {
+test("[KB4] invalid documents answer 422, another account's 404, and nothing of them is kept", async () => {
   const id = await newKnowledgebase();
   const create = (body: object) =>
     server.call("POST", `/user/knowledgebases/${id}/documents`, { body });
@@ -175,7 +175,7 @@ test("[KB4] documents at fault are 422, strangers' are 404, and nothing is kept 
   await whenEmpty("uploads");
 });
 
-test("[KB5] a file of exactly the limit is taken, one byte more is a 422", async () => {
+test("[KB5] a file of exactly the limit is accepted, one byte more answers 422", async () => {
   const id = await newKnowledgebase();
   const text = Buffer.alloc(LIMITS.uploadBytesMax, "All work and no play. ");
   const exact = await upload(id, text);
@@ -193,7 +193,7 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 const startSite = (handle: Handle) => listenLocally(createServer(handle));
 
-test("[KB6] a website is read with its own links, within the limit and its robots.txt", async () => {
+test("[KB6] a website is read along its own links, within the limit and its robots.txt", async () => {
   const asked: string[] = [];
   const page = (title: string, body: string): string =>
     `<html><head><title>${title}</title></head><body><nav>menu</nav>${body}</body></html>`;
@@ -231,7 +231,7 @@ test("[KB6] a website is read with its own links, within the limit and its robot
   assert.equal((await whenRead(failed.body.data.id)).reason, "The page could not be reached: the connection was refused.");
 });
 
-test("[KB7] SIGKILL of the extractor costs at most its document; a new server goes on reading", async () => {
+test("[KB7] SIGKILL of the extractor costs at most its document; a new server continues reading", async () => {
   const dataDir = testDataDir();
   const asked = Promise.withResolvers<void>();
   const site = await startSite(() => asked.resolve());
@@ -259,7 +259,7 @@ test("[KB7] SIGKILL of the extractor costs at most its document; a new server go
   rmSync(dataDir, { recursive: true });
 });
 
-test("[KB8] the model searches by a function and is told where each passage is from", async () => {
+test("[KB8] the model searches by a function and is told the source of each passage", async () => {
   const id = await newKnowledgebase();
   const { body } = await upload(id, "# Returns\n\nReturn anything within thirty days.");
   await whenRead(body.data.id);
@@ -294,7 +294,7 @@ test("[KB9] in prompt mode the knowledge stands beside the question, as data", a
   assert.ok(messages.filter(({ role }) => role === "system").every(({ content }) => !content.includes("4711")));
 });
 
-test("[KB10] a search takes any text and never finds another knowledgebase's", async () => {
+test("[KB10] a search accepts any text and never returns another knowledgebase's passages", async () => {
   const mine = await newKnowledgebase();
   const other = await server.newAccount();
   const theirs = await newKnowledgebase(server, other.key);
@@ -346,7 +346,7 @@ test("[KB11] the offline model searches by itself and names the document it answ
   await on.close();
 });
 
-test("[KB12] over the corpus search has the answer among its first three nine times in ten", async () => {
+test("[KB12] on the corpus, nine of ten searches have the answer among the first three passages", async () => {
   const { rows, recallAt3 } = await measureRetrieval();
   assert.ok(rows.length >= 40);
   const missed = rows
@@ -354,7 +354,7 @@ test("[KB12] over the corpus search has the answer among its first three nine ti
   assert.ok(recallAt3 >= 0.9, `recall@3 ${recallAt3}; missed: ${missed.join(" | ")}`);
 });
 
-test("[KB13] with an embeddings server what is meant is found without its words; without, by words", async () => {
+test("[KB13] with an embeddings server search works by meaning without shared words; without one, by words", async () => {
   let isDown = false;
   // Two meanings: about money, about anything else.
   const embeddings = await startSite((request, response) => {
@@ -389,7 +389,7 @@ test("[KB13] with an embeddings server what is meant is found without its words;
   await embeddings.close();
 });
 
-test("[KB15] an account's pile of documents does not keep another's single one waiting", async () => {
+test("[KB15] one account's many documents do not delay another's single one", async () => {
   const asked = Promise.withResolvers<void>();
   const site = await startSite(() => asked.resolve());
   const pile = await newKnowledgebase();

@@ -32,7 +32,7 @@ async function search(id: number, query: string, on: TestServer = server, key = 
   return body.data as { results: Found[]; by_meaning: boolean };
 }
 
-test("[KB120] trying a search shows what would be found, with scores, document and page, for nothing", async () => {
+test("[KB120] a trial search shows what would be found, with scores, document and page, free of charge", async () => {
   const id = await newKnowledgebase(server);
   const pdf = await uploadFile(server, id, makePdf([
     flow(["The workshop repairs brakes."]), flow(["A city bike costs 20 dollars a day."]),
@@ -56,7 +56,7 @@ test("[KB120] trying a search shows what would be found, with scores, document a
   assert.deepEqual(after.body, before.body);
 });
 
-test("[KB121] a trial is bounded, a read, and the owner's alone", async () => {
+test("[KB121] a trial search is bounded, allowed to read-only keys, and for the owner only", async () => {
   const id = await newKnowledgebase(server);
   const pages = Array.from({ length: 15 }, (_, page) => flow([`Lighthouse number ${page}.`]));
   await whenRead(server, await uploadFile(server, id, makePdf(pages), { type: "pdf" }));
@@ -77,7 +77,7 @@ test("[KB121] a trial is bounded, a read, and the owner's alone", async () => {
   assert.equal((await search(id, "lighthouse", server, reader)).results.length, results.length);
 });
 
-test("[KB122] with an embeddings server the trial says what meaning made of each passage", async () => {
+test("[KB122] with an embeddings server the trial shows how each passage ranks by meaning", async () => {
   const embeddings = await listenLocally(createServer((request, response) => {
     let text = "";
     request.on("data", (part: Buffer) => (text += String(part)));

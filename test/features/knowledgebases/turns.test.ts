@@ -62,7 +62,7 @@ async function whenRead({ key, accountId }: Account, base: string, id: number): 
   }
 }
 
-test("[KB116] slow websites of an account hold up neither files nor another's website", async () => {
+test("[KB116] an account's slow websites delay neither files nor another's website", async () => {
   const [slow, quick] = [await startEndpoint(), await startEndpoint()];
   slow.answer(() => undefined);
   quick.answer((_, response) => {
@@ -81,7 +81,7 @@ test("[KB116] slow websites of an account hold up neither files nor another's we
   await Promise.all([slow.close(), quick.close()]);
 });
 
-test("[KB117] where memory is short the kernel ends an extractor, not the server", {
+test("[KB117] when memory is short the kernel kills an extractor, not the server", {
   skip: process.platform !== "linux",
 }, async () => {
   const extractor = createExtractor({
@@ -95,7 +95,7 @@ test("[KB117] where memory is short the kernel ends an extractor, not the server
   await extractor.close();
 });
 
-test("[EX131] a document is read on where whoever stops the service tells its reader to stop, too", async () => {
+test("[EX131] a document is still read when a service stop signals the extractor too", async () => {
   const site = await startEndpoint();
   const extractor = createExtractor({
     log: createLogger("silent"), system: createSystem(), allowPrivateNetworks: ["127.0.0.1/32"],
@@ -113,7 +113,7 @@ test("[EX131] a document is read on where whoever stops the service tells its re
   await site.close();
 });
 
-test("[EX132] where no process may change its priority documents are read", {
+test("[EX132] documents are read where processes may not change their priority", {
   skip: spawnSync("strace", ["-o", "/dev/null", "true"]).status !== 0 && "no strace that may refuse",
 }, async () => {
   const server = await startProcess(testDataDir(), {}, [
@@ -129,7 +129,7 @@ test("[EX132] where no process may change its priority documents are read", {
   await exited;
 });
 
-test("[KB134] a document that there was no room to read is read once there is, without a start", async () => {
+test("[KB134] a document with no room to be read is read once there is room, without a restart", async () => {
   const system = createManualSystem();
   const failures = [
     Object.assign(new Error("no space left on device"), { code: "ENOSPC" }),
@@ -197,7 +197,7 @@ function saidOfExtractor(script: string, shell = ""): { stdout: string; stderr: 
   ], { encoding: "utf8", timeout: 30_000 });
 }
 
-test("[EX140] a document whose process cannot be started, as with too many files open, is refused for now and read later", () => {
+test("[EX140] with too many files open a document is refused for now (503) and can be read later", () => {
   const { stdout, stderr } = saidOfExtractor(`
     const { closeSync, openSync } = await import("node:fs");
     const open = [];
@@ -212,7 +212,7 @@ test("[EX140] a document whose process cannot be started, as with too many files
   assert.equal(stdout, "503 extracted\n", stderr);
 });
 
-test("[OP262] a document whose process the system refuses at once, as where memory is short, is refused for now, and those after it are read", () => {
+test("[OP262] a document whose process cannot be forked is refused for now (503), and later ones are read", () => {
   const { stdout, stderr } = saidOfExtractor(`
     const readings = [1, 2, 3].map(() => extractor.extract(source).catch(statusOf));
     // More than a program may be given: Node throws, as it does at a fork without memory.

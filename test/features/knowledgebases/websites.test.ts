@@ -70,7 +70,7 @@ async function textsOf(id: number, document: number): Promise<string[]> {
 
 const readDue = (): Promise<void> => server.app.features.knowledge.knowledgebases.readDue();
 
-test("[KB128] a sitemap and an index of sitemaps name the pages, of the same site, up to the bound", async () => {
+test("[KB128] a sitemap or sitemap index names the pages to read, of the same site, up to the limit", async () => {
   const site = await newSite({});
   const { url } = site;
   Object.assign(site.pages, {
@@ -92,7 +92,7 @@ test("[KB128] a sitemap and an index of sitemaps name the pages, of the same sit
   assert.match((await documentOf(id, none)).failure_reason as string, /The address is no sitemap/);
 });
 
-test("[KB129] on its timetable a website is read again, and only pages that changed are", async () => {
+test("[KB129] a website is reread on its schedule, and only changed pages are", async () => {
   const site = await newSite({
     "/": "<p>Home.</p><a href='/prices'>p</a><a href='/old'>o</a><a href='/flaky'>f</a>",
     "/prices": "<p>A bike costs 20.</p>", "/old": "<p>Old news.</p>", "/flaky": "<p>Here now.</p>",
@@ -141,7 +141,7 @@ test("[KB129] on its timetable a website is read again, and only pages that chan
   assert.deepEqual(site.asked, []);
 });
 
-test("[KB135] a website does not wait for a time written by a clock that was set back since", async () => {
+test("[KB135] a clock set back does not delay a website's next reading", async () => {
   const site = await newSite({ "/": "<p>Home.</p>" }, { isNamed: true });
   const id = await newKnowledgebase(server);
   const before = hours;
@@ -161,7 +161,7 @@ test("[KB135] a website does not wait for a time written by a clock that was set
   await whenRead(server, document, { times: 3 });
 });
 
-test("[KB130] a site that names no state is compared by what it says", async () => {
+test("[KB130] pages without ETag or Last-Modified are compared by their text", async () => {
   const site = await newSite({
     "/": "<p>Stays.</p><a href='/b'></a>", "/b": "<!-- 1 --><p>Stays, too.</p>",
   });
@@ -178,7 +178,7 @@ test("[KB130] a site that names no state is compared by what it says", async () 
   assert.equal((await documentOf(id, document)).failure_reason, null);
 });
 
-test("[KB131] an owner's word sets robots.txt aside for their site, and stands in the audit log", async () => {
+test("[KB131] an owner can set robots.txt aside for their own site, and the audit log records it", async () => {
   const site = await newSite({
     "/robots.txt": "User-agent: *\nDisallow: /", "/": "<p>For us.</p>",
   });

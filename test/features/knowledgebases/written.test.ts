@@ -25,7 +25,7 @@ async function find(id: number, query: string): Promise<{ text: string; headings
   return body.data.results as { text: string; headings: string[] }[];
 }
 
-test("[KB123] what was read of a document is shown in pages, each piece with its page", async () => {
+test("[KB123] the text read from a document is listed in pages, each chunk with its page", async () => {
   const id = await newKnowledgebase(server);
   const pages = Array.from({ length: 20 }, (_, page) => flow([`This is page ${page + 1}.`]));
   const document = await uploadFile(server, id, makePdf(pages), { type: "pdf" });
@@ -47,7 +47,7 @@ test("[KB123] what was read of a document is shown in pages, each piece with its
   assert.deepEqual(nothing.data, []);
 });
 
-test("[KB124] a document that failed is read again; one that was read is not", async () => {
+test("[KB124] a failed document can be read again; one that was read cannot", async () => {
   let isThere = false;
   const site = await listenLocally(createServer((_, response) => response
     .writeHead(isThere ? 200 : 503, { "content-type": "text/html" })
@@ -86,7 +86,7 @@ test("[KB124] a document that failed is read again; one that was read is not", a
   assert.equal((await again(good, (await server.newAccount()).key)).status, 404);
 });
 
-test("[KB125] a pasted text is found, changed later, and found as changed alone", async () => {
+test("[KB125] a pasted text is searchable, can be edited, and then only its new text is found", async () => {
   const id = await newKnowledgebase(server);
   const document = await create(id, {
     name: "Hours", type: "text", text: "# Summer\n\nThe pool opens at seven.\n\n# Winter\n\nClosed.",
@@ -113,7 +113,7 @@ test("[KB125] a pasted text is found, changed later, and found as changed alone"
   await server.call("DELETE", `/user/knowledgebases/${id}`);
 });
 
-test("[KB126] a question of a list finds its answer, each by itself, and the list is edited", async () => {
+test("[KB126] each question of an FAQ finds its own answer, and the list can be edited", async () => {
   const id = await newKnowledgebase(server);
   const questions = [
     { question: "Do you take dogs?", answer: "Yes, on a lead." },
@@ -138,7 +138,7 @@ test("[KB126] a question of a list finds its answer, each by itself, and the lis
   assert.deepEqual(await find(id, "dogs"), []);
 });
 
-test("[KB127] a text and questions have to be there, and are bounded", async () => {
+test("[KB127] text and questions are required and bounded", async () => {
   const id = await newKnowledgebase(server);
   const refused = async (body: object): Promise<string[]> => {
     const { status, body: told } = await server.call("POST", pathOf(id), { body: { name: "A", ...body } });

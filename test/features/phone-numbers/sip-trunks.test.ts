@@ -55,7 +55,7 @@ test("[SC197] a trunk's codecs are stored in order, known ones only, once each; 
   assert.deepEqual((await activeTrunk(id))!.codecs, ["g722"]);
 });
 
-test("[SO66] of two changes of a SIP trunk at the same moment both are kept, the password too", async () => {
+test("[SO66] two concurrent changes of a SIP trunk are both kept, the password too", async () => {
   const { key } = await server.newAccount();
   const { id } = await newTrunk(server, { phone_number: "+493090182011" }, key);
   for (let turn = 1; turn <= 20; turn += 1) {

@@ -32,7 +32,7 @@ async function withOutbound(
   }
 }
 
-test("[TL107] calls reach an endpoint that closes its kept connections", async () => {
+test("[TL107] calls reach an endpoint that closes its kept-alive connections", async () => {
   const sockets: { socket: Socket; closed: Promise<unknown> }[] = [];
   const endpoint = createServer((request, response) => {
     request.resume();
@@ -68,7 +68,7 @@ test("[TL107] calls reach an endpoint that closes its kept connections", async (
   }
 });
 
-test("[TL108] a connection that was closed while the thread was busy is not written to", () =>
+test("[TL108] a connection closed while the thread was busy is not written to", () =>
   withOutbound(async ({ endpoint, outbound }) => {
     for (const body of ["1", "2", "3"]) {
       const reply = await outbound.request(post(endpoint.url, body));
@@ -91,7 +91,7 @@ function beforeNextWrite(run: (from: number) => void): void {
   stopWatching = () => void unsubscribe("undici:client:sendHeaders", seen);
 }
 
-test("[TL109] what could not be written goes once more, on a new connection", () =>
+test("[TL109] a request that could not be written is sent once more, on a new connection", () =>
   withOutbound(async ({ endpoint, outbound }) => {
     await outbound.request(post(endpoint.url, "first"));
     beforeNextWrite(endpoint.resetNow);
@@ -109,7 +109,7 @@ test("[TL109] what could not be written goes once more, on a new connection", ()
     assert.deepEqual(await endpoint.bodies(), ["first", "again"]);
   }));
 
-test("[TL110] what may have been read is not sent again", () =>
+test("[TL110] a request that may have been read is not sent again", () =>
   withOutbound(async ({ endpoint, outbound }) => {
     await outbound.request(post(endpoint.url, "first"));
     beforeNextWrite(endpoint.closeNow);

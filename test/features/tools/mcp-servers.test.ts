@@ -57,7 +57,7 @@ async function turnWith(id: number, args: object, times = 1) {
   return (body.function_calls as { result: Record<string, unknown> }[]).map(({ result }) => result);
 }
 
-test("[TL130] an assistant calls a tool of an MCP server, at most once in a turn, with its secret sealed", async () => {
+test("[TL130] an assistant calls an MCP server's tool, at most once in a turn, with its secret sealed", async () => {
   const { body: list } = await listOf(weather.url);
   assert.deepEqual(list.data.map(({ name }: { name: string }) => name), ["get-weather", "fail"]);
   const id = await newTool();
@@ -78,7 +78,7 @@ test("[TL130] an assistant calls a tool of an MCP server, at most once in a turn
   assert.deepEqual(calls.map(({ state }: { state: string }) => state), ["answered"]);
 });
 
-test("[TL131] an MCP server that answers in JSON, refuses arguments or fails says so to the model", async () => {
+test("[TL131] an MCP server that answers in JSON, rejects arguments or fails says so to the model", async () => {
   const plain = await startMcpServer({ isPlain: true });
   const id = await newTool("get-weather", plain.url);
   assert.deepEqual(await turnWith(id, { city: "Rome" }), [{ text: "Sunny in Rome." }]);
@@ -99,7 +99,7 @@ test("[TL131] an MCP server that answers in JSON, refuses arguments or fails say
   assert.match(String(gone?.error), /could not be reached/);
 });
 
-test("[TL134] a server's session goes with each request and is let go, and nobody waits for that", async () => {
+test("[TL134] an MCP session id goes with each request and is released, and nobody waits for that", async () => {
   const endpoint = await startEndpoint();
   const letGo = Promise.withResolvers<{ end(): void }>();
   endpoint.answer(({ method, body }, response) => {
@@ -182,7 +182,7 @@ async function startKeeper() {
 
 const HELLO = ["initialize", "notifications/initialized"];
 
-test("[TL135] hello is said once, again when a server has forgotten the session, and each call has one effect", async () => {
+test("[TL135] an MCP session starts once, again when the server forgot it; each call has one effect", async () => {
   const keeper = await startKeeper();
   const id = await newTool("get-weather", keeper.endpoint.url);
   keeper.endpoint.requests.length = 0;
@@ -221,7 +221,7 @@ test("[TL135] hello is said once, again when a server has forgotten the session,
   await keeper.endpoint.close();
 });
 
-test("[TL138] an MCP server that says plainly that it has forgotten the session hears the call again", async () => {
+test("[TL138] an MCP server that says in words that it forgot the session gets the call again", async () => {
   const keeper = await startKeeper();
   const id = await newTool("get-weather", keeper.endpoint.url);
   await turnWith(id, { city: "Oslo" });
@@ -233,7 +233,7 @@ test("[TL138] an MCP server that says plainly that it has forgotten the session 
   await keeper.endpoint.close();
 });
 
-test("[TL139] an MCP server is told of a call that is not waited for any longer", async () => {
+test("[TL139] an MCP server is told when a call is no longer waited for", async () => {
   const keeper = await startKeeper();
   const id = await newTool("get-weather", keeper.endpoint.url);
   await server.call("PATCH", `/user/tools/${id}`, { body: { timeout: 1 } });
@@ -251,7 +251,7 @@ test("[TL139] an MCP server is told of a call that is not waited for any longer"
   await keeper.endpoint.close();
 });
 
-test("[TL136] what a server says anew that its tools take is taken over by itself; its words are not", async () => {
+test("[TL136] changed input schemas of an MCP server are adopted automatically; its descriptions are not", async () => {
   const keeper = await startKeeper();
   const id = await newTool("get-weather", keeper.endpoint.url);
   await server.call("PATCH", `/user/tools/${id}`, { body: { description: "My own words." } });
@@ -274,7 +274,7 @@ test("[TL136] what a server says anew that its tools take is taken over by itsel
   await keeper.endpoint.close();
 });
 
-test("[TL132] a tool is described anew as its MCP server does now", async () => {
+test("[TL132] refresh takes a tool's description anew from its MCP server", async () => {
   const id = await newTool();
   weather.describe("The weather, better than before.");
   const { status, body } = await server.call("POST", `/user/tools/${id}/refresh`);
@@ -286,7 +286,7 @@ test("[TL132] a tool is described anew as its MCP server does now", async () => 
   assert.equal(other.status, 404);
 });
 
-test("[TL133] no MCP server, or one where nobody may go, is refused in words", async () => {
+test("[TL133] an address that is no MCP server, or may not be reached, is refused with the reason", async () => {
   const endpoint = await startEndpoint();
   endpoint.answer((_, response) => response.end("{}"));
   const none = await listOf(endpoint.url);
@@ -316,7 +316,7 @@ test("[TL133] no MCP server, or one where nobody may go, is refused in words", a
   await endpoint.close();
 });
 
-test("[TL181] an address with a name and a password in it is refused with that as the reason, for tools and for webhooks", async () => {
+test("[TL181] tool and webhook addresses with a name and password are refused with that reason", async () => {
   const endpoint = "https://me:secret@hooks.example/mcp";
   const why = "must be a valid URL, without a user name and a password in it.";
   assert.equal((await listOf(endpoint)).body.message, `The endpoint ${why}`);
@@ -328,7 +328,7 @@ test("[TL181] an address with a name and a password in it is refused with that a
   assert.deepEqual(hook.body.errors.url, [`The url ${why}`]);
 });
 
-test("[TL137] resources that an MCP server embeds are read, and those it links are named with their address", async (t) => {
+test("[TL137] resources an MCP server embeds are read, and linked ones are named with their address", async (t) => {
   const files = await startEndpoint();
   t.after(() => files.close());
   const uri = "repo://a/readme.md";
@@ -356,7 +356,7 @@ test("[TL137] resources that an MCP server embeds are read, and those it links a
   assert.deepEqual(await turnWith(id, {}), [{ text }]);
 });
 
-test("[TL179] an MCP server that asks something back before it answers is told, and need not end its stream", async (t) => {
+test("[TL179] an MCP server that sends requests before its result is answered, and need not end its stream", async (t) => {
   const told: unknown[] = [];
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const asking = await startEndpoint();
@@ -398,7 +398,7 @@ test("[TL179] an MCP server that asks something back before it answers is told, 
   ]);
 });
 
-test("[TL180] an MCP server that ends or loses its stream before its answer is asked for the rest, and never twice for the call", async (t) => {
+test("[TL180] an MCP server whose stream ends early is asked for the rest, never for the call again", async (t) => {
   const polling = await startEndpoint();
   t.after(() => polling.close());
   const answer = (id: unknown, text: string) => `data: ${JSON.stringify(

@@ -39,7 +39,7 @@ async function newTool(changes: object = {}): Promise<number> {
 const trial = (id: number, args: object, variables: object = {}) =>
   server.call("POST", `/user/tools/${id}/try`, { body: { arguments: args, variables } });
 
-test("[TL111] the model is told which parameters are optional, what may be chosen, what is a list", async () => {
+test("[TL111] the model is told which parameters are optional, their choices and which are lists", async () => {
   const id = await newTool();
   const assistant = await newAssistant(server, { tool_ids: [id] });
   const uuid = await newConversation(server, assistant.uuid);
@@ -66,7 +66,7 @@ test("[TL111] the model is told which parameters are optional, what may be chose
   });
 });
 
-test("[TL112] arguments are read as their parameters say; what does not fit is named", async () => {
+test("[TL112] arguments are converted by their parameters; those that do not fit are named", async () => {
   const id = await newTool();
   const fits = await trial(id, { item: "tyre", count: null, sizes: ["26", 28], notes: "soon" });
   assert.equal(fits.status, 200);
@@ -91,7 +91,7 @@ test("[TL112] arguments are read as their parameters say; what does not fit is n
   assert.equal(endpoint.requests.length, 0);
 });
 
-test("[TL113] forms, lists and static fields travel as the tool says", async () => {
+test("[TL113] forms, lists and static fields are sent as the tool defines", async () => {
   const sent = async (changes: object, args: object) => {
     const { status, body } = await trial(await newTool(changes), args, { who: "Eva & Co" });
     assert.equal(status, 200, JSON.stringify(body));
@@ -120,7 +120,7 @@ test("[TL113] forms, lists and static fields travel as the tool says", async () 
   ]);
 });
 
-test("[TL177] names with spaces are filled in wherever a tool has names", async () => {
+test("[TL177] names with spaces are filled in in endpoint, headers and static fields", async () => {
   const { status, body } = await trial(await newTool({
     schema: [], method: "GET", endpoint: `${endpoint.url}/for/{{Customer Name}}`,
     headers: [{ name: "X-Who", value: "{{ Customer Name }}" }],
@@ -132,7 +132,7 @@ test("[TL177] names with spaces are filled in wherever a tool has names", async 
   assert.equal(headers["x-who"], "Eva & Co");
 });
 
-test("[TL114] a definition that contradicts itself is refused, field by field", async () => {
+test("[TL114] a contradictory definition is refused, field by field", async () => {
   const { status, body } = await server.call("POST", "/user/tools", {
     body: toolBody({
       body_format: "xml",
@@ -162,7 +162,7 @@ const SECRETS = {
   static_fields: [{ key: "token", value: "canary-2" }],
 };
 
-test("[TL115] a key that only reads sees masks, and a mask that comes back keeps the secret", async () => {
+test("[TL115] a read-only key sees masks, and a mask sent back keeps the secret", async () => {
   const id = await newTool(SECRETS);
   const { token } = await server.app.features.accounts.createKey(
     server.accountId, "reader", { scopes: ["read"] });

@@ -79,7 +79,7 @@ async function turnWith(
   return { message: body.message as string, calls: body.function_calls as Call[], uuid };
 }
 
-test("[SO65] of two changes of a tool at the same moment both are kept", async () => {
+test("[SO65] two concurrent changes of a tool are both kept", async () => {
   const { id } = await newTool();
   for (let turn = 1; turn <= 20; turn += 1) {
     const wanted = { description: `Looks up, ${turn}`, timeout: 4 + turn };
@@ -93,7 +93,7 @@ test("[SO65] of two changes of a tool at the same moment both are kept", async (
   }
 });
 
-test("[TL1] create answers 201 with the record; every field at fault is named at once", async () => {
+test("[TL1] create answers 201 with the record; all invalid fields are named at once", async () => {
   const { status, body } = await server.call("POST", "/user/tools", { body: toolBody() });
   assert.equal(status, 201);
   assert.equal(body.message, "Tool created successfully");
@@ -121,7 +121,7 @@ test("[TL1] create answers 201 with the record; every field at fault is named at
   }
 });
 
-test("[TL2] list is a bare array, get bare, update changes what is sent, lists as a whole", async () => {
+test("[TL2] list is a bare array, get is bare, update changes what is sent, lists as a whole", async () => {
   const { key } = await server.newAccount();
   const { id } = await newTool({}, key);
   const list = await server.call("GET", "/user/tools", { key });
@@ -140,7 +140,7 @@ test("[TL2] list is a bare array, get bare, update changes what is sent, lists a
   assert.equal(bad.body.message, "Validation failed");
 });
 
-test("[TL3] another account's tool is 404, and 422 on an assistant; deleting detaches it", async () => {
+test("[TL3] another account's tool answers 404, and 422 on an assistant; deleting detaches it", async () => {
   const other = await server.newAccount();
   const { id } = await newTool();
   for (const method of ["GET", "PUT", "DELETE"]) {
@@ -174,7 +174,7 @@ test("[TL4] the plan caps the tools of an account and the refusal names the cap"
   });
 });
 
-test("[TL5] a call sends checked arguments, configured headers and a stable key, and is reported", async () => {
+test("[TL5] a call sends validated arguments, configured headers and a stable key, and is reported", async () => {
   endpoint.answer((_, response) => response.end('{"price":79,"note":"a\\u202eb"}'));
   const { message, calls, uuid } = await turnWith({}, { item: "tube", count: "2", other: 1 });
   assert.equal(message, "Done.");
@@ -192,7 +192,7 @@ test("[TL5] a call sends checked arguments, configured headers and a stable key,
   assert.deepEqual(body.history.at(-1).function_calls, calls);
 });
 
-test("[TL6] placeholders are encoded into their place; the rest is query, or body", async () => {
+test("[TL6] placeholders are encoded for their position; the rest goes into query or body", async () => {
   const path = `${endpoint.url}/a/{item}/b?who={{assistant_name}}`;
   await turnWith({ endpoint: path, method: "GET" }, { item: "x/../é?&#", count: 3 });
   const asked = new URL(endpoint.requests[0]?.url ?? "", endpoint.url);
@@ -203,7 +203,7 @@ test("[TL6] placeholders are encoded into their place; the rest is query, or bod
   assert.equal(endpoint.requests.length, 1);
 });
 
-test("[TL7] arguments that do not fit never reach the endpoint", async () => {
+test("[TL7] invalid arguments never reach the endpoint", async () => {
   for (const args of [{ item: "x" }, { item: { a: 1 }, count: 1 }, { item: "x", count: "many" }]) {
     const { calls } = await turnWith({}, args);
     assert.match(String(calls[0]?.result.error), /^The argument (count|item) (is missing|must be)/);
@@ -211,7 +211,7 @@ test("[TL7] arguments that do not fit never reach the endpoint", async () => {
   assert.equal(endpoint.requests.length, 0);
 });
 
-test("[TL8] failures are a short fixed text; neither secrets nor causes are told", async () => {
+test("[TL8] failures have a short fixed text that reveals neither secrets nor causes", async () => {
   const cases: [RegExp, Parameters<typeof endpoint.answer>[0], object?][] = [
     [/status 500/, (_, response) => response.writeHead(500).end("stack trace " + SECRET)],
     [/redirect/, (_, response) => response.writeHead(302, { location: "http://169.254.169.254" }).end()],
@@ -242,7 +242,7 @@ test("[TL9] a long or odd reply becomes a bounded, clean result", async () => {
   assert.deepEqual(list.calls[0]?.result, { data: [1, { b: 2 }] });
 });
 
-test("[TL178] an answer that is packed or in another encoding is read all the same, or said to be", async () => {
+test("[TL178] compressed or differently encoded answers are read, or reported", async () => {
   const said = '{"city":"Zürich"}';
   const packed = "The tool's endpoint packed its answer in a way that cannot be read.";
   const large = "The tool's endpoint sent too much data.";
@@ -275,14 +275,14 @@ test("[TL178] an answer that is packed or in another encoding is read all the sa
   assert.deepEqual(calls[0]?.result, { error: "The tool's endpoint answered with status 503." });
 });
 
-test("[TL10] the same call again in one turn has one effect and the first result", async () => {
+test("[TL10] the same call repeated in one turn has one effect and the first result", async () => {
   const { calls } = await turnWith({}, { item: "x", count: 1 }, 2);
   assert.equal(calls.length, 2);
   assert.deepEqual(calls[0]?.result, calls[1]?.result);
   assert.equal(endpoint.requests.length, 1);
 });
 
-test("[TL11] a call whose outcome was lost is reported as unknown, and not sent again", async () => {
+test("[TL11] a call with a lost outcome is reported as unknown, and not sent again", async () => {
   const { id } = await newTool();
   const assistant = await newAssistant(server, { tool_ids: [id] });
   const uuid = await newConversation(server, assistant.uuid);
@@ -311,7 +311,7 @@ test("[TL11] a call whose outcome was lost is reported as unknown, and not sent 
   assert.equal(endpoint.requests.length, 1);
 });
 
-test("[TL12] header values are nowhere in the database, the log of events or the metrics", async () => {
+test("[TL12] header values appear nowhere in the database, its events or the metrics", async () => {
   await turnWith({}, { item: "x", count: 1 });
   const tables = await rowsBeside<{ name: string }>(server.dataDir, isOverPostgres
     ? "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'"
@@ -325,7 +325,7 @@ test("[TL12] header values are nowhere in the database, the log of events or the
   assert.ok(model.requests.every((request) => !JSON.stringify(request).includes("canary")));
 });
 
-test("[TL141] the last calls of a tool are listed with their times and results, for its owner", async () => {
+test("[TL141] a tool's owner sees its last calls with their times and results", async () => {
   const { calls: [first] } = await turnWith({}, { item: "tube", count: 1 });
   assert.deepEqual(first?.result, { ok: true });
   const tools = await server.call("GET", "/user/tools");
@@ -396,7 +396,7 @@ test("[TL14] end_call lets the assistant end a text conversation", async () => {
   await reader?.cancel();
 });
 
-test("[OB1] only public addresses, plain ports and honest URLs pass, unless the operator allows", () => {
+test("[OB1] only public addresses, plain ports and honest URLs pass, unless the operator allows others", () => {
   const strict = createAddressPolicy([]);
   const refused = [
     "http://127.0.0.1", "http://127.1", "http://2130706433", "http://0x7f.1", "http://0177.0.0.1",

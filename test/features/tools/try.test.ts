@@ -47,7 +47,7 @@ async function newTool(changes: object = {}, at = server): Promise<number> {
 const tryTool = (id: number, body: object = { arguments: ARGUMENTS }, key = server.key) =>
   server.call("POST", `/user/tools/${id}/try`, { key, body });
 
-test("[TL80] a trial sends what a turn would send, and shows it with its secrets hidden", async () => {
+test("[TL80] a trial sends what a turn would send, and shows it with secrets masked", async () => {
   endpoint.answer((_, response) => {
     response.setHeader("content-type", "application/json");
     response.setHeader("set-cookie", "session=1");
@@ -87,7 +87,7 @@ test("[TL80] a trial sends what a turn would send, and shows it with its secrets
   assert.ok(!JSON.stringify(body).includes("canary"));
 });
 
-test("[TL140] a tool is tried before it is saved, under the same rules, and nothing is kept", async () => {
+test("[TL140] a tool can be tried before it is saved, under the same rules, and nothing is stored", async () => {
   const { body: before } = await server.call("GET", "/user/tools");
   const tried = (changes: object) => server.call("POST", "/user/tools/try", {
     body: { ...toolBody(), arguments: ARGUMENTS, variables: { who: "Eva" }, ...changes },
@@ -118,7 +118,7 @@ test("[TL140] a tool is tried before it is saved, under the same rules, and noth
   assert.deepEqual((await server.call("GET", "/user/tools")).body, before);
 });
 
-test("[TL81] the result is the one a turn gets, for whatever the endpoint answers", async () => {
+test("[TL81] a trial's result is the one a turn gets, whatever the endpoint answers", async () => {
   const { tools, invokeTool } = server.app.features;
   const long = "x".repeat(LIMITS.functionResultCharsMax * 2);
   const answers: [status: number, body: string][] = [
@@ -145,7 +145,7 @@ test("[TL81] the result is the one a turn gets, for whatever the endpoint answer
   }
 });
 
-test("[OB3] an address inside is refused with the setting that allows it, other URLs with their form", () => {
+test("[OB3] a refused private address names the setting that allows it; other URLs, the form they need", () => {
   for (const [url, why] of [
     ["http://127.0.0.1:3999/x", INSIDE], ["http://[::1]/", INSIDE], ["http://100.64.0.1/", INSIDE],
     ["http://user@127.0.0.1/", `The tool's endpoint may not be called: ${NO_WEB_URL}.`],
@@ -156,7 +156,7 @@ test("[OB3] an address inside is refused with the setting that allows it, other 
   }
 });
 
-test("[TL82] refusals, timeouts and dead endpoints are told in the words a model gets", async () => {
+test("[TL82] refusals, timeouts and dead endpoints are reported in the words a model gets", async () => {
   const hung = Promise.withResolvers<void>();
   endpoint.answer(() => hung.resolve());
   const gone = await startEndpoint();
@@ -181,7 +181,7 @@ test("[TL82] refusals, timeouts and dead endpoints are told in the words a model
   assert.equal(endpoint.requests.length, 1, "the one that hung");
 });
 
-test("[TL83] arguments that do not fit are named, and nothing is called", async () => {
+test("[TL83] invalid arguments are named, and nothing is called", async () => {
   const id = await newTool({ endpoint: `${endpoint.url}/{item}` });
   const cases: [given: object, field: string, message: string][] = [
     [{ arguments: { item: "x" } }, "arguments.count", "The argument count is missing."],
@@ -205,7 +205,7 @@ test("[TL83] arguments that do not fit are named, and nothing is called", async 
   assert.equal(endpoint.requests.length, 0);
 });
 
-test("[TL84] another account's tool is 404, a key that only reads is 403; nothing is called", async () => {
+test("[TL84] another account's tool answers 404, a read-only key 403; nothing is called", async () => {
   const id = await newTool();
   const other = await server.newAccount();
   for (const [tried, key] of [[id, other.key], [id + 1000, server.key]] as const) {
@@ -228,7 +228,7 @@ test("[TL85] every trial is a call of its own and leaves nothing behind", async 
     await rowsBeside(server.dataDir, "SELECT id FROM tool_calls WHERE tool_id = @id", { id }), []);
 });
 
-test("[TL86] trials count against the key's rate like any other write", async () => {
+test("[TL86] trials count against the key's rate limit like any other write", async () => {
   const strict = await startTestServer({
     env: { ...env, PARLEY_RATE_LIMITS: "on", PARLEY_RATE_KEY_BURST: "2" },
   });

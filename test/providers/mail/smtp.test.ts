@@ -33,7 +33,7 @@ const hasty = (): System & { waits: number[] } => {
 const codeIs = (retryable: boolean, said: string) => (error: unknown): boolean =>
   error instanceof ProviderError && error.retryable === retryable && error.message.includes(said);
 
-test("[ML1] a mail arrives as it was written, with its sender, and nothing of it becomes a header", async (context) => {
+test("[ML1] a mail arrives as written, with its sender, and its content never becomes a header", async (context) => {
   const server = await startMailServer();
   const mailer = createSmtpMailer({ url: server.url, from: FROM, system: createSystem() });
   context.after(() => Promise.all([mailer.close(), server.close()]));
@@ -49,7 +49,7 @@ test("[ML1] a mail arrives as it was written, with its sender, and nothing of it
   assert.match(second?.raw ?? "", /^Reply-To: bo@example\.com/m);
 });
 
-test("[AU352] a mail goes to one address, whatever commas it has, and a sender's name is one", async (context) => {
+test("[AU352] a mail goes to one address, whatever commas it contains, and a sender's name is one name", async (context) => {
   const server = await startMailServer();
   const mailer = createSmtpMailer({
     url: server.url, from: "Team: Help <help@example.com>", system: createSystem(),
@@ -66,7 +66,7 @@ test("[AU352] a mail goes to one address, whatever commas it has, and a sender's
   }
 });
 
-test("[AU360] names in quotes, with quotes of their own, and domains of other letters are sent as mail has them", async (context) => {
+test("[AU360] quoted names, quotes within them and international domains are sent in mail's own form", async (context) => {
   const server = await startMailServer();
   context.after(() => server.close());
   const senders = [
@@ -86,7 +86,7 @@ test("[AU360] names in quotes, with quotes of their own, and domains of other le
   }
 });
 
-test("[AU353] a mail server of this machine is spoken with whoever made its certificate", async (context) => {
+test("[AU353] a mail server on this machine is used whoever issued its certificate", async (context) => {
   // smtp-server comes with a certificate that nobody vouches for.
   for (const secure of [false, true]) {
     const server = new SMTPServer({ ...TAKES_ALL, secure });
@@ -101,7 +101,7 @@ test("[AU353] a mail server of this machine is spoken with whoever made its cert
   }
 });
 
-test("[AU354] a mail says that a program wrote it, so that no program answers it", async (context) => {
+test("[AU354] a mail is marked as automatic, so that no program answers it", async (context) => {
   const server = await startMailServer();
   const mailer = createSmtpMailer({ url: server.url, from: FROM, system: createSystem() });
   context.after(() => Promise.all([mailer.close(), server.close()]));
@@ -109,7 +109,7 @@ test("[AU354] a mail says that a program wrote it, so that no program answers it
   assert.match(server.taken[0]?.raw ?? "", /^Auto-Submitted: auto-generated\r$/m);
 });
 
-test("[ML2] what the server refuses for now is tried again, what it refuses for good is not", async (context) => {
+test("[ML2] temporary refusals by the mail server are retried, permanent ones are not", async (context) => {
   const server = await startMailServer();
   const system = hasty();
   const mailer = createSmtpMailer({
@@ -156,7 +156,7 @@ async function startRudeServer(context: TestContext) {
   return { given, url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-test("[AU357] a mail that the server may have is not sent again, and one that is sent again is the same", async (context) => {
+test("[AU357] a mail the server may have accepted is not resent; a mail sent again is identical", async (context) => {
   const { given, url } = await startRudeServer(context);
   const mailer = createSmtpMailer({ url, from: FROM, system: hasty() });
   context.after(() => mailer.close());
@@ -174,7 +174,7 @@ test("[AU357] a mail that the server may have is not sent again, and one that is
   assert.deepEqual([ids.length, new Set(ids).size, ids[3]], [5, 4, ids[4]]);
 });
 
-test("[ML3] a mailer that is closed gives up what waits", async (context) => {
+test("[ML3] a closed mailer gives up what is waiting", async (context) => {
   const server = await startMailServer();
   const real = createSystem();
   const waits = Promise.withResolvers<void>();

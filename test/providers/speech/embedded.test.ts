@@ -127,7 +127,7 @@ for (const [engine, skip] of ENGINES) {
   });
 }
 
-test("[OP293] the embedded voice speaks where there is no folder for temporary files", async () => {
+test("[OP293] the embedded voice speaks without a folder for temporary files", async () => {
   const { TMPDIR } = process.env;
   process.env.TMPDIR = "/nowhere";
   try {
