@@ -23,12 +23,12 @@ const anchorOf = (heading: string): string =>
 const anchorsOf = (file: string): string[] =>
   [...read(file).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
 
-test("[ST9] the table of settings in the docs is the one the program prints", () => {
+test("[ST9] the settings table in the docs is the one the program prints", () => {
   assert.ok(read("docs/configuration.md").includes(`\n\n${settingsMarkdown()}\n\n`),
     "run: npm run -s parley -- settings --markdown");
 });
 
-test("[ST10] links of the docs lead somewhere, and files, folders and settings they name exist", () => {
+test("[ST10] links in the docs work, and the files, folders and settings they name exist", () => {
   const known = new Set(FILES.flatMap((file) => {
     const parts = file.split("/");
     return parts.map((_, index) => parts.slice(index).join("/"));
@@ -57,7 +57,7 @@ test("[ST10] links of the docs lead somewhere, and files, folders and settings t
   assert.deepEqual(wrong, []);
 });
 
-test("[ST30] every package that is installed has a line that says why", () => {
+test("[ST30] every installed package has a line saying why", () => {
   const text = read("docs/CONTRIBUTING.md");
   const named = ["package.json", "scripts/bundled/package.json"].flatMap((file) => {
     const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read(file)) as
@@ -72,7 +72,7 @@ test("[ST11] the README has at most 150 lines", () => {
   assert.ok(read("README.md").split("\n").length <= 151);
 });
 
-test("[ST28] what an image is made of is let into its build, whatever folder comes to the tree", () => {
+test("[ST28] everything the image is built from is let into its build, whatever folder is added", () => {
   /** Tests, benchmarks and what looks after the tree: nothing that runs or is packed. */
   const leftOut = [".ci", ".dockerignore", ".gitignore", ".oxlintrc.json", "Dockerfile", "bench", "compose.yaml", "test"];
   const letIn = [...read(".dockerignore").matchAll(/^!(.+)$/gm)].map(([, name = ""]) => name);

@@ -67,7 +67,7 @@ const roomOf = (file: string): [RegExp, RegExp] => {
   return room;
 };
 
-test("[ST1] each room imports from the rooms its row names, and no file is outside of all rooms", () => {
+test("[ST1] each room imports only from the rooms in its row, and every file is in a room", () => {
   assert.ok(IMPORTS.length > 2000, String(IMPORTS.length));
   const wrong = IMPORTS.filter(({ isOwn }) => isOwn).filter(({ file, target }) => {
     const [room, may] = roomOf(file);
@@ -76,7 +76,7 @@ test("[ST1] each room imports from the rooms its row names, and no file is outsi
   assert.deepEqual(said(wrong), []);
 });
 
-test("[ST2] a feature imports from features before it, and the face of none but its own", () => {
+test("[ST2] a feature imports only from earlier features, and no face but its own", () => {
   const featureOf = (file: string): string => file.slice(FEATURES.length).split("/")[0] ?? "";
   assert.deepEqual(
     [...new Set(SOURCES.filter((file) => file.startsWith(FEATURES)).map(featureOf))].toSorted(),
@@ -90,7 +90,7 @@ test("[ST2] a feature imports from features before it, and the face of none but 
   assert.deepEqual(said(wrong), []);
 });
 
-test("[ST3] what is swapped as a whole is imported in its own place only", () => {
+test("[ST3] exchangeable parts are imported in their own place only", () => {
   const places: Record<string, RegExp> = {
     "better-sqlite3": /^src\/storage\/engines\/sqlite\//,
     pg: /^src\/storage\/engines\/postgres\//,
@@ -114,7 +114,7 @@ test("[ST4] only config reads the environment", () => {
   }
 });
 
-test("[ST5] no circle of imports, types included, goes through two folders", () => {
+test("[ST5] no import cycle, types included, spans two folders", () => {
   const next = new Map<string, string[]>();
   for (const { file, target, isOwn } of IMPORTS) {
     if (isOwn) next.set(file, [...next.get(file) ?? [], target]);
@@ -137,7 +137,7 @@ test("[ST5] no circle of imports, types included, goes through two folders", () 
   assert.deepEqual(circles, []);
 });
 
-test("[ST6] a file that a comment names exists", () => {
+test("[ST6] every file a comment names exists", () => {
   const names = new Set([...SOURCES, ...TESTS, ...globSync(["data/*", "scripts/*"], { cwd: ROOT })]
     .flatMap((file) => {
       const parts = file.split("/");
@@ -151,7 +151,7 @@ test("[ST6] a file that a comment names exists", () => {
   assert.deepEqual(wrong, []);
 });
 
-test("[ST29] a file that is said to use another imports it", () => {
+test("[ST29] a file said to use another imports it", () => {
   const wrong = SOURCES.flatMap((file) => {
     const head = /^(?:\/\/.*\n)*/.exec(read(file))?.[0].replaceAll(/\n\/\/ ?/g, " ") ?? "";
     const users = [...head.matchAll(/\b(?:Used|Made|Opened|Mounted) by ((?:(?:,? and |, )?[\w/-]+\.tsx?\b)+)/g)]
@@ -163,7 +163,7 @@ test("[ST29] a file that is said to use another imports it", () => {
   assert.deepEqual(wrong, []);
 });
 
-test("[ST7] every rule has a test, and every test's rule is in the list", () => {
+test("[ST7] every rule has a test, and every test's rule is listed", () => {
   const rules = [...read("test/rules.md").matchAll(/^\s*-\s+\**([A-Z]{2,3}\d+)\b/gm)]
     .map(([, id = ""]) => id);
   const tested = TESTS.flatMap((file) =>
@@ -174,7 +174,7 @@ test("[ST7] every rule has a test, and every test's rule is in the list", () => 
   assert.equal(new Set(rules).size, rules.length, "a rule stands twice");
 });
 
-test("[ST8] imports go down by ./ and elsewhere by the room's name", () => {
+test("[ST8] imports use ./ downwards and the room's name elsewhere", () => {
   const wrong = [...SOURCES, ...TESTS].flatMap((file) => importsOf(ROOT, file))
     .filter(({ file, name, target }) => name.startsWith("../")
       || (name.startsWith("#") && target.startsWith(`${dirname(file)}/`)))
@@ -182,7 +182,7 @@ test("[ST8] imports go down by ./ and elsewhere by the room's name", () => {
   assert.deepEqual(wrong, []);
 });
 
-test("[ST12] what a file exports another one names, and what tests alone name its own file uses", () => {
+test("[ST12] every export is used by another file; one used only by tests is also used in its own file", () => {
   const users = new Map<string, Set<string>>();
   const scripts = globSync("scripts/*.ts", { cwd: ROOT });
   const imports = [...SOURCES, ...scripts, ...TESTS].flatMap((file) => importsOf(ROOT, file));
@@ -207,7 +207,7 @@ test("[ST12] what a file exports another one names, and what tests alone name it
   assert.deepEqual(wrong, []);
 });
 
-test("[ST13] a comment begins with what it is about: not with Of, What of, By or Whose", () => {
+test("[ST13] a comment begins with its subject: not with Of, What of, By or Whose", () => {
   const wrong = [...SOURCES, ...TESTS].flatMap((file) => read(file).split("\n")
     .filter((line) => /^\s*(?:\/\/|\/?\*{1,2}|\{\/\*)\s*(?:Of|What of|By|Whose)\b/.test(line))
     .map((line) => `${file}: ${line.trim()}`));
@@ -229,7 +229,7 @@ function linesOfTexts(source: ts.SourceFile): Set<number> {
   return lines;
 }
 
-test("[ST27] a line of code is at most 100 characters long; one with a text, a template or a pattern may be longer", () => {
+test("[ST27] a line of code has at most 100 characters, except for texts, templates and patterns", () => {
   const long = globSync("{src,workers,scripts,bench,test}/**/*.{ts,tsx}", { cwd: ROOT })
     .filter((file) => !file.endsWith(".d.ts"))
     .flatMap((file) => {
@@ -243,14 +243,14 @@ test("[ST27] a line of code is at most 100 characters long; one with a text, a t
   assert.deepEqual(long, []);
 });
 
-test("[ST14] where the program's own files lie is known in one place", () => {
+test("[ST14] only one place knows where the program's own files are", () => {
   // A file beside a source is not beside what it is bundled into.
   const wrong = SOURCES.filter((file) => /(?<!createRequire\()import\.meta\.(?:dirname|filename|url)/.test(read(file)))
     .filter((file) => !["src/base/core/program.ts", "src/client/generate.ts"].includes(file));
   assert.deepEqual(wrong, []);
 });
 
-test("[ST24] no thread of a pool stands still while it is idle", () => {
+test("[ST24] no pool thread blocks while it is idle", () => {
   const pools = [...SOURCES, ...TESTS].filter((file) => file !== "test/structure.test.ts")
     .map((file) => ({ file, text: read(file) }))
     .filter(({ text }) => text.includes("new Piscina("));
@@ -261,14 +261,14 @@ test("[ST24] no thread of a pool stands still while it is idle", () => {
   }
 });
 
-test("[ST25] migrations are numbered one after another", () => {
+test("[ST25] migrations are numbered consecutively", () => {
   const numbers = globSync("src/storage/schema/*.sql", { cwd: ROOT })
     .map((file) => Number(/(\d{4})_\w+\.sql$/.exec(file)?.[1])).toSorted((a, b) => a - b);
   assert.ok(numbers.length > 0 && existsSync(join(ROOT, "src/storage/schema")));
   assert.deepEqual(numbers, numbers.map((_, index) => index + 1));
 });
 
-test("[ST26] what is built elsewhere has its licence and its script beside it, and each is under 20 MB", () => {
+test("[ST26] what is built elsewhere has its licence and script beside it, and each file is under 20 MB", () => {
   const folders = globSync("third-party/*", { cwd: ROOT });
   assert.ok(folders.length > 0);
   for (const folder of folders) {

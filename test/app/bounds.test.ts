@@ -39,7 +39,7 @@ async function open(path: string): Promise<{ socket: WebSocket; closed: number |
   return { socket, closed };
 }
 
-test("[CF77] as many streams are open on a conversation and on an account as the operator says", async () => {
+test("[CF77] the operator limits open streams per conversation and per account", async () => {
   const uuid = await newConversation(server, assistant.uuid);
   const path = `/conversations/${uuid}/stream`;
   const stop = new AbortController();
@@ -59,7 +59,7 @@ test("[CF77] as many streams are open on a conversation and on an account as the
   stop.abort();
 });
 
-test("[CF78] messages under way, a conversation's length and an account's endpoints are bounded as the operator says", async () => {
+test("[CF78] the operator limits messages under way, a conversation's length and an account's endpoints", async () => {
   const say = async (uuid: string) =>
     await server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } });
   const [one, two] = [
@@ -78,7 +78,7 @@ test("[CF78] messages under way, a conversation's length and an account's endpoi
   assert.match(JSON.stringify(endpoints[1]?.body), /more than 1 webhook endpoint/);
 });
 
-test("[CF101] a model server may be silent for as long as the operator says", async () => {
+test("[CF101] the operator sets how long a model server may be silent", async () => {
   const never = new Promise<void>(() => {});
   const uuid = await newConversation(server, assistant.uuid);
   const silences = { PARLEY_MODEL_FIRST_BYTE_SECONDS: 0, PARLEY_MODEL_STALL_SECONDS: 1 };
@@ -95,7 +95,7 @@ test("[CF101] a model server may be silent for as long as the operator says", as
   }
 });
 
-test("[CF79] every bound of the settings has its default in the limits and refuses what is none", () => {
+test("[CF79] every bound in the settings has its default in the limits and refuses invalid values", () => {
   const bounds = {
     PARLEY_STREAMS_PER_CONVERSATION_MAX: LIMITS.streamsPerConversationMax,
     PARLEY_STREAMS_PER_ACCOUNT_MAX: LIMITS.streamsPerAccountMax,

@@ -23,7 +23,7 @@ import { aboutTheFile } from "#support/engines.ts";
 import { CLI, MAIN, parley, startProcess, type Running } from "#support/process.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
-test("[OP149] metrics are for this machine or the token, strangers add no series", async () => {
+test("[OP149] metrics need this machine or the token, strangers add no series", async () => {
   const server = await startTestServer();
   const { registry } = server.app.features.metrics;
   const read = (url: string, headers = {}) => fetch(`${url}/metrics`, { headers });
@@ -186,7 +186,7 @@ test("[OP202] a different Node than the bundled one says how to run the bundled 
   assert.match(execFileSync(node, ["--version"], { encoding: "utf8" }), /^v22\./);
 });
 
-test("[OP325] under Yarn's Plug'n'Play, where documents fail, a start says what to set, exit 78", () => {
+test("[OP325] under Yarn's Plug'n'Play, where documents fail, a start says the fix, exit 78", () => {
   const dataDir = testDataDir();
   const pnp = `Object.defineProperty(process, "versions",
     { value: { ...process.versions, pnp: "3" } });`;

@@ -108,7 +108,7 @@ test("[OP146] SIGTERM under load interrupts no accepted turn, and answers each o
   rmSync(dataDir, { recursive: true });
 });
 
-test("[OP300] with PARLEY_STOP_NOTICE_SECONDS a server announces its stop, serves for that long, then stops", async () => {
+test("[OP300] with PARLEY_STOP_NOTICE_SECONDS a server announces its stop, serves on that long, then stops", async () => {
   const model = await startScriptedModel();
   model.script(() => ({ tokens: ["one ", "two"] }));
   const start = async (seconds: number): Promise<Running & { dataDir: string }> => {

@@ -123,7 +123,7 @@ const examined = async (dir: string, env: Record<string, string> = {}) => {
   return { code: ran.code, ...findings.find(({ check }) => check === "secret")! };
 };
 
-test("[CL30] doctor tries the secret on all that is sealed, and names what it does not open", async () => {
+test("[CL30] doctor tests the secret on everything sealed, and names what it does not open", async () => {
   const dataDir = newDir();
   const again = await startTestServer({ dataDir });
   await sealEverything(again);
@@ -149,7 +149,7 @@ test("[CL30] doctor tries the secret on all that is sealed, and names what it do
   assert.match(mixed.detail, /enter these again$/);
 });
 
-test("[CL82] a backup made under another PARLEY_SECRET is refused; so is one that lacks its own", async () => {
+test("[CL82] a backup made under another PARLEY_SECRET is refused, as is one without its own", async () => {
   const own = { PARLEY_SECRET: "the secret of the operator" };
   const dataDir = newDir();
   assert.equal((await parley(dataDir, ["account", "create", "--name", "A"], own)).code, 0);
@@ -168,7 +168,7 @@ test("[CL82] a backup made under another PARLEY_SECRET is refused; so is one tha
   assert.equal(restored.code, 0, restored.err);
 });
 
-test("[CL101] a start without the secret of what is sealed ends and makes no new one; under another it says so", async () => {
+test("[CL101] a start without the secret of sealed data exits and generates none; under another it warns", async () => {
   const dataDir = newDir();
   const server = await startTestServer({ dataDir });
   await sealEverything(server);
@@ -189,7 +189,7 @@ test("[CL101] a start without the secret of what is sealed ends and makes no new
   assert.equal((await examined(dataDir)).detail, "decrypts all 4 encrypted values");
 });
 
-test("[CL101] webhooks alone are reason enough; a folder that needs no secret yet is said to have none", async () => {
+test("[CL101] webhooks alone need the secret; a folder that needs none yet is said to have none", async () => {
   const dataDir = newDir();
   assert.equal((await parley(dataDir, ["account", "create", "--name", "A"])).code, 0);
   const file = join(newDir(), "all.tar.gz");
@@ -224,7 +224,7 @@ function partsOf(dir: string): string[] {
   return [name, ...FILES.map((file) => readFileSync(join(dir, file), "utf8").trim())];
 }
 
-test("[CL84] a second backup at the same time is refused; what a dead one left is removed", async () => {
+test("[CL84] a second concurrent backup is refused; leftovers of a dead one are removed", async () => {
   const dir = newDir();
   const made = await parley(dir, ["account", "create", "--name", "A"]);
   assert.equal(made.code, 0, made.err);
@@ -242,7 +242,7 @@ test("[CL84] a second backup at the same time is refused; what a dead one left i
   assert.ok(existsSync(file) && !existsSync(staging));
 });
 
-test("[CL108] a backup that was killed leaves a part of it, which goes with the next, wherever that one goes", async () => {
+test("[CL108] a killed backup leaves a partial file, which the next backup removes, wherever it goes", async () => {
   const dir = await folderOf("large");
   const long = join(dir, "recordings", "long.wav");
   writeFileSync(long, randomBytes(2 ** 26));
@@ -262,7 +262,7 @@ test("[CL108] a backup that was killed leaves a part of it, which goes with the 
   assert.deepEqual(readdirSync(folder), ["tuesday.tar.gz"]);
 });
 
-test("[CL106] a start removes what a backup left that died, and nothing of one that is being made", async () => {
+test("[CL106] a start removes leftovers of a dead backup, but nothing of a running one", async () => {
   const dataDir = newDir();
   const staging = join(dataDir, ".staging-first");
   const held = lockBackups(dataDir);
@@ -278,7 +278,7 @@ test("[CL106] a start removes what a backup left that died, and nothing of one t
 const TELL_MEMORY = `data:text/javascript,process.on("exit",
   () => process.stderr.write(String(process.resourceUsage().maxRSS)))`;
 
-test("[CL120] a restore needs the same memory, however much its backup holds and however small that is packed", async () => {
+test("[CL120] a restore needs constant memory, however large or compressed its backup", async () => {
   const dir = await folderOf("zeros");
   const long = join(dir, "recordings", "long.wav");
   writeFileSync(long, "");
@@ -305,7 +305,7 @@ function runIn(small: string, dataDir: string, file: string, script: string): st
   return ran.stdout + ran.stderr;
 }
 
-test("[CL150] a backup that goes elsewhere is made where the data folder has no room for a copy; what a dead one left goes with the next", { skip: noSmallDisk }, async () => {
+test("[CL150] a backup elsewhere needs no room in the data folder; the next one removes dead leftovers", { skip: noSmallDisk }, async () => {
   const [dir, small, folder, dead] = [await folderOf("large"), newDir(), newDir(), newDir()];
   const file = join(folder, "copy.tar.gz");
   const said = runIn(small, small, file, `cp ${databasePath(dir)} "$0/parley.db"
@@ -315,7 +315,7 @@ test("[CL150] a backup that goes elsewhere is made where the data folder has no 
   assert.equal((await parley(newDir(), ["restore", file])).code, 0);
 });
 
-test("[CL103] [CL110] what has no room is named: where the backup goes, or the data folder; nothing is left of it", { skip: noSmallDisk }, async () => {
+test("[CL103] [CL110] a full place is named, the backup's target or the data folder, and nothing is left in it", { skip: noSmallDisk }, async () => {
   const dir = await folderOf("large");
   writeFileSync(join(dir, "recordings", "long.wav"), randomBytes(2 ** 21));
   const file = join(newDir(), "all.tar.gz");
@@ -335,7 +335,7 @@ test("[CL103] [CL110] what has no room is named: where the backup goes, or the d
   assert.match(asked[2] ?? "", findings);
 });
 
-test("[CL107] a quota that is used up is want of room, by whatever name Node has for it", async () => {
+test("[CL107] an exhausted quota counts as no room, whatever Node calls it", async () => {
   for (const code of ["UNKNOWN", "Unknown system error -122"]) {
     const error = Object.assign(new Error(code), { code, errno: -constants.errno.EDQUOT });
     assert.ok(hasNoRoom(error));
@@ -364,7 +364,7 @@ async function diskOf(t: TestContext, work: () => Promise<unknown>): Promise<str
   return done;
 }
 
-test("[CL97] a backup that is said to be made stays when the power goes, under its name", {
+test("[CL97] a backup reported as done survives a power cut, under its name", {
   skip: process.platform === "linux" ? false : "needs /proc",
 }, async (t) => {
   const dir = await folderOf("flushed");
@@ -377,7 +377,7 @@ test("[CL97] a backup that is said to be made stays when the power goes, under i
     [`on disk: ${target}.partial`, `named: ${target}`, `on disk: ${folder}`]);
 });
 
-test("[CL98] a restore that is said to be done stays when the power goes", {
+test("[CL98] a restore reported as done survives a power cut", {
   skip: process.platform === "linux" ? false : "needs /proc",
 }, async (t) => {
   const from = await folderOf("kept");

@@ -29,7 +29,7 @@ test("[CL1] account create prints one JSON object with account_id and api_key", 
   rmSync(dir, { recursive: true });
 });
 
-test("[CL2] balance and keys changed by the command are in force in the server at once", async () => {
+test("[CL2] balance and key changes by the command take effect in the server at once", async () => {
   const server = await startTestServer();
   const account = String(server.accountId);
   const added = await parley(server.dataDir, ["balance", "add", "--account", account, "2.50"]);
@@ -56,7 +56,7 @@ test("[CL3] the same reference adds balance once; it never falls below zero", as
   rmSync(dir, { recursive: true });
 });
 
-test("[CL4] a backup made while the server runs restores elsewhere with a clean ledger", async () => {
+test("[CL4] a backup of a running server restores elsewhere with a clean ledger", async () => {
   const server = await startTestServer();
   const assistant = await newAssistant(server);
   const conversation = await newConversation(server, assistant.uuid);
@@ -81,7 +81,7 @@ test("[CL4] a backup made while the server runs restores elsewhere with a clean 
   for (const dir of [target, other]) rmSync(dir, { recursive: true });
 });
 
-test("[CL112] a backup ends however often the server commits meanwhile, and has what was there when it began", async () => {
+test("[CL112] a backup finishes however often the server commits, and holds the state of its start", async () => {
   const dir = testDataDir();
   const db = openWriter(dir, { migrate: true });
   db.exec("CREATE TABLE ballast (bytes BLOB); INSERT INTO ballast VALUES (zeroblob(4000000))");
@@ -131,7 +131,7 @@ test("[CL5] restore keeps the database it replaces and refuses a damaged backup"
   rmSync(dir, { recursive: true });
 });
 
-test("[CL81] account plan changes what a running server allows; an unknown plan exits with 2", async () => {
+test("[CL81] account plan takes effect in a running server; an unknown plan exits with 2", async () => {
   const dir = testDataDir();
   const file = join(dir, "plans.json");
   const caps = { campaigns: 1, parallel_calls: 1 };
@@ -198,7 +198,7 @@ test("[CL7] unknown commands and options exit with 64, --help and --version with
   rmSync(dir, { recursive: true });
 });
 
-test("[CL130] a command whose output finds no room says so in a sentence, exit 1", {
+test("[CL130] a command whose output has no room says so in a sentence, exit 1", {
   skip: !existsSync("/dev/full") && "no device that is always full",
 }, () => {
   const { status, stderr } = spawnSync("sh", ["-c", '"$0" "$1" settings > /dev/full', process.execPath, CLI], {
@@ -208,7 +208,7 @@ test("[CL130] a command whose output finds no room says so in a sentence, exit 1
   assert.match(stderr, /^parley: what it prints cannot be written: ENOSPC.*\n$/);
 });
 
-test("[CL109] the list of commands fits a terminal of 80 by 24, and leads to what each takes", async () => {
+test("[CL109] the command list fits a terminal of 80 by 24, and points to each command's options", async () => {
   const dir = testDataDir();
   const [list, family] = await Promise.all([parley(dir, []), parley(dir, ["ledger", "--help"])]);
   const lines = list.out.split("\n");
@@ -221,7 +221,7 @@ test("[CL109] the list of commands fits a terminal of 80 by 24, and leads to wha
   rmSync(dir, { recursive: true });
 });
 
-test("[CL8] doctor and openapi answer; doctor says when a server runs", async () => {
+test("[CL8] doctor and openapi work; doctor says when a server runs", async () => {
   const server = await startTestServer();
   const doctor = json(await parley(server.dataDir, ["doctor", "--json"]));
   assert.equal(doctor.ok, true);
@@ -231,7 +231,7 @@ test("[CL8] doctor and openapi answer; doctor says when a server runs", async ()
   await server.close();
 });
 
-test("[CL100] a command brings an older database up to date, but not beneath the older server that runs on it; its ledger is not judged before", async () => {
+test("[CL100] a command migrates an older database, unless an older server runs on it; audits come after", async () => {
   const dir = testDataDir();
   const db = new Database(databasePath(dir));
   for (const { version, sql } of shippedMigrations("sqlite")) if (version <= 25) db.exec(sql);
@@ -257,7 +257,7 @@ test("[CL100] a command brings an older database up to date, but not beneath the
   rmSync(dir, { recursive: true });
 });
 
-test("[CL99] doctor names what the operator's model catalog names that is not there", async () => {
+test("[CL99] doctor names what the operator's model catalog refers to and is missing", async () => {
   const dir = testDataDir();
   const file = join(dir, "models.json");
   const model = { type: "llm", provider: "openai-compatible", model: "m", url: "https://m.example" };
@@ -287,7 +287,7 @@ test("[CL99] doctor names what the operator's model catalog names that is not th
   rmSync(dir, { recursive: true });
 });
 
-test("[CL94] what a command does not take is refused with what it takes, and serve shows its help", async () => {
+test("[CL94] arguments a command does not accept are refused with those it does, and serve shows its help", async () => {
   const dir = testDataDir();
   const [extra, family, familyHelp, none, serve, serveHelp] = await Promise.all([
     parley(dir, ["account", "list", "everything"]),
@@ -310,7 +310,7 @@ test("[CL94] what a command does not take is refused with what it takes, and ser
   rmSync(dir, { recursive: true });
 });
 
-test("[CL140] an option that is not known, -5 too, is refused with what the command takes", async () => {
+test("[CL140] an unknown option, -5 too, is refused with the options the command accepts", async () => {
   const dir = testDataDir();
   const takes = "parley balance add --account ID AMOUNT [--reference R]";
   for (const given of ["-5", "--sum"]) {
@@ -322,7 +322,7 @@ test("[CL140] an option that is not known, -5 too, is refused with what the comm
   rmSync(dir, { recursive: true });
 });
 
-test("[CL95] a link for a member leads to where the server listens, with TLS as without", async () => {
+test("[CL95] a member's link leads to where the server listens, with TLS or without", async () => {
   const dir = testDataDir();
   await parley(dir, ["account", "create", "--name", "A"]);
   const invite = ["user", "invite", "a@example.com", "--role", "viewer"];
@@ -335,7 +335,7 @@ test("[CL95] a link for a member leads to where the server listens, with TLS as 
   rmSync(dir, { recursive: true });
 });
 
-test("[CL96] addresses, files and dates that are wrong are refused in words; expired keys are not listed", async () => {
+test("[CL96] invalid addresses, files and dates are refused in words; expired keys are not listed", async () => {
   const dir = testDataDir();
   await parley(dir, ["account", "create", "--name", "A"]);
   const [account, invited, none, folder, over, noDay, onto, from] = await Promise.all([
@@ -381,7 +381,7 @@ const notRoot = spawnSync("setpriv", [...AS_NOBODY, CLI, "--version"]).status ==
   ? false
   : "needs to be root, and a program that others may read";
 
-test("[CL102] a folder that is another user's, or may not be written, is named with both users, by every command", { skip: notRoot || isOverPostgres }, async () => {
+test("[CL102] commands name both users when a folder is another user's or not writable", { skip: notRoot || isOverPostgres }, async () => {
   const dataDir = testDataDir();
   assert.equal((await parley(dataDir, ["account", "create", "--name", "A"])).code, 0);
   const file = join(dataDir, "..", `${basename(dataDir)}.tar.gz`);
@@ -421,7 +421,7 @@ test("[CL102] a folder that is another user's, or may not be written, is named w
   rmSync(file);
 });
 
-test("[CL104] doctor says when the model server wants a key, refuses the one it has or does not list the model", async () => {
+test("[CL104] doctor says when the model server wants a key, refuses it or does not list the model", async () => {
   const dir = testDataDir();
   const vendor = await startEndpoint();
   vendor.answer(({ url, headers }, response) => {

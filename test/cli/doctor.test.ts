@@ -7,7 +7,7 @@ import { isOverPostgres } from "#support/engines.ts";
 import { parley } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
-test("[CL191] doctor says when a program that goes on reading lets the database's log grow", { skip: isOverPostgres }, async (context) => {
+test("[CL191] doctor says when a long-running reader lets the database's log grow", { skip: isOverPostgres }, async (context) => {
   const dir = testDataDir();
   const db = openWriter(dir, { migrate: true });
   const reader = openForInspection(databasePath(dir));

@@ -17,7 +17,7 @@ import { type VirginDatabase } from "#support/virgin-database.ts";
 
 const skip = withoutPostgres;
 
-test("[CL87] a move is refused in one sentence: a server that runs, a database in use, an older file", { skip }, async () => {
+test("[CL87] a move is refused in one sentence: a running server, a database in use, an older file", { skip }, async () => {
   const { dataDir } = newFolder();
   const database = await newDatabase("refusals");
   const said = async (dir: string, url = database.url): Promise<string> => {
@@ -89,7 +89,7 @@ async function killMove(
   await held.letGo();
 }
 
-test("[CL88] killed in the middle, a move leaves nothing a server starts on, and a second one does it", { skip }, async () => {
+test("[CL88] killed midway, a move leaves nothing a server starts on, and a second one completes it", { skip }, async () => {
   const { dataDir, accountId } = newFolder();
   const database = await newDatabase("killed", { hasSchema: true });
   await killMove(dataDir, database, await holdTable(database, "turns"));
@@ -110,7 +110,7 @@ test("[CL88] killed in the middle, a move leaves nothing a server starts on, and
   assert.match(third.err, /a move into this database has ended at \S+: everything is there/);
 });
 
-test("[CL105] killed once the database has all of it, a move has happened: no server goes on with the file", { skip }, async () => {
+test("[CL105] killed once the database has everything, the move is done: no server uses the old file", { skip }, async () => {
   const { dataDir, accountId } = newFolder();
   const database = await newDatabase("killed late", { hasSchema: true });
   await killMove(
@@ -121,7 +121,7 @@ test("[CL105] killed once the database has all of it, a move has happened: no se
   assert.match(onFile.err, /was moved to PostgreSQL at \S+: set PARLEY_DATABASE_URL to it/);
 });
 
-test("[CL121] a database that has no room, or goes, breaks a move off in words; a second one does it", { skip }, async () => {
+test("[CL121] a database that fills up or disappears aborts a move with a message; a second move completes", { skip }, async () => {
   const { dataDir } = newFolder();
   const database = await newDatabase("full", { hasSchema: true });
   const said = (why: string) => new RegExp(`^parley: the database of --to broke the move off: ${why}`
@@ -144,7 +144,7 @@ test("[CL121] a database that has no room, or goes, breaks a move off in words; 
 
 const SHARES = process.env.PROOF === "long" ? [0.6, 0.8, 0.95] : [0.6 + Math.random() * 0.4];
 
-test("[CL88] killed at any moment, a move has happened or has not", { skip }, async () => {
+test("[CL88] killed at any moment, a move is done or not done", { skip }, async () => {
   const { dataDir } = newFolder();
   const startedMs = performance.now();
   const whole = await move(dataDir, await newDatabase("whole"));

@@ -36,7 +36,7 @@ function fileOf(dataDir: string) {
   };
 }
 
-test("[CL85] a stopped folder is in PostgreSQL row by row, and both ledgers are right", { skip }, async () => {
+test("[CL85] a stopped folder is moved to PostgreSQL row by row, and both ledgers are right", { skip }, async () => {
   const { dataDir } = newFolder();
   const database = await newDatabase("rows");
   const moved = await move(dataDir, database);
@@ -74,7 +74,7 @@ async function textUntil(response: Response, pattern: RegExp): Promise<string> {
   return text;
 }
 
-test("[CL86] a server goes on with what was moved: conversations, streams, searches, webhooks, balances", { skip }, async () => {
+test("[CL86] a server continues with what was moved: chats, stream positions, searches, webhooks, balances", { skip }, async () => {
   const { dataDir, key, accountId, uuid, knowledgebaseId } = newFolder();
   const before = receiver.received.length;
   const database = await newDatabase("goes on");
@@ -126,7 +126,7 @@ test("[CL86] a server goes on with what was moved: conversations, streams, searc
   assert.equal(books.code, 0, books.out);
 });
 
-test("[CL89] [CL141] files are copied where PARLEY_FILES_URL says, or stay; the file is not gone on with by mistake", { skip }, async () => {
+test("[CL89] [CL141] files are copied to PARLEY_FILES_URL or stay; the old database is not used", { skip }, async () => {
   const { dataDir } = newFolder();
   for (const folder of ["recordings", "documents", "scratch"]) {
     mkdirSync(join(dataDir, folder), { recursive: true });

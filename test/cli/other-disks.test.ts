@@ -91,7 +91,7 @@ test("[OP286] a backup has a recording removed meanwhile from another disk, and 
   assert.deepEqual([readdirSync(recordings), existsSync(join(dataDir, ".staging-1"))], [[], false]);
 });
 
-test("[CL181] [CL182] a backup of a data folder whose disk gives files no second names, as some mounts in user space, holds all; folders come back for nobody else to read", async (t) => {
+test("[CL181] [CL182] a backup of a data folder on a disk without hard links is complete; folders come back private", async (t) => {
   const dataDir = await folderWithAccount();
   mkdirSync(join(dataDir, "recordings"));
   writeFileSync(join(dataDir, "recordings", "one.wav"), "sound");
@@ -147,7 +147,7 @@ function withMounted(place: string, what: string, dataDir: string, script: strin
   return stdout;
 }
 
-test("[CL160] a restore where a folder is mounted says to unmount it, and is made after that; a backup's place that is only read is said in words", { skip: mayNotMount }, async () => {
+test("[CL160] a restore over a mount says to unmount it, then works; a read-only backup folder is reported", { skip: mayNotMount }, async () => {
   const dataDir = await folderWithAccount();
   mkdirSync(join(dataDir, "recordings"));
   writeFileSync(join(dataDir, "recordings", "one.wav"), "sound");
@@ -169,7 +169,7 @@ test("[CL160] a restore where a folder is mounted says to unmount it, and is mad
     `parley: ${readOnly}/all.tar.gz cannot be written: it is on a file system that is only read\n`);
 });
 
-test("[CL179] a backup is not put in the place of a device or a pipe, with --force either, nor read from one; one without a name, or to -, is refused", async () => {
+test("[CL179] a backup is neither written to nor read from a device or pipe, even with --force; it needs a name, not -", async () => {
   const dataDir = await folderWithAccount();
   const pipe = join(newDir(), "pipe");
   assert.equal(spawnSync("mkfifo", [pipe]).status, 0);
@@ -186,7 +186,7 @@ test("[CL179] a backup is not put in the place of a device or a pipe, with --for
   assert.ok(lstatSync(pipe).isFIFO());
 });
 
-test("[CL178] where the folder for temporary files is only read doctor tries the place of files all the same, and openapi says it in words", { skip: mayNotMount }, async () => {
+test("[CL178] with a read-only temporary folder doctor still tests the file store, and openapi says so", { skip: mayNotMount }, async () => {
   const [dataDir, temporary] = [await folderWithAccount(), newDir()];
   const said = withMounted(temporary, "-t tmpfs -o ro none", dataDir, 'export TMPDIR="$0"; '
     + `PARLEY_FILES_URL=file://${newDir()} "$@" doctor | grep files; "$@" openapi`);
@@ -195,7 +195,7 @@ test("[CL178] where the folder for temporary files is only read doctor tries the
     `parley: ${temporary} cannot be written: it is on a file system that is only read\n`), said);
 });
 
-test("[CL162] [CL176] a restore into a folder of which a part is mounted, of the same disk too, is refused before anything is moved: the server goes on with what was there", { skip: mayNotMount }, async () => {
+test("[CL162] [CL176] a restore into a partly mounted folder, of the same disk too, is refused before anything moves; the server runs on", { skip: mayNotMount }, async () => {
   const [dataDir, source] = [await folderWithAccount(), await folderWithAccount()];
   const archive = join(newDir(), "all.tar.gz");
   assert.equal((await parley(source, ["backup", archive])).code, 0);
@@ -212,7 +212,7 @@ test("[CL162] [CL176] a restore into a folder of which a part is mounted, of the
   }
 });
 
-test("[CL177] what is mounted over a folder that a restore which died is still to move is named by commands and the start, and its unmounting ends the restore; a mounted database is refused", { skip: mayNotMount }, async () => {
+test("[CL177] a mount that blocks a half-done restore is named; a mounted database is refused", { skip: mayNotMount }, async () => {
   const dataDir = await folderWithAccount();
   const [mounted, staging] = [join(dataDir, "recordings"), join(dataDir, ".restoring-1")];
   for (const [folder, text] of [[mounted, "old"], [join(staging, "recordings"), "new"]] as const) {
@@ -246,7 +246,7 @@ const overlay = `-t overlay -o lowerdir=${layers}/lower,upperdir=${layers}/upper
 const noLayers = mayNotMount
   || spawnSync("unshare", ["-m", "sh", "-c", `mount ${overlay} ${layered}`]).status !== 0;
 
-test("[CL180] a restore replaces a data folder that is of an image's layer, as in a container without a volume, and keeps what was there", { skip: noLayers }, async () => {
+test("[CL180] a restore replaces a data folder of an image layer, without a volume, and keeps the old one", { skip: noLayers }, async () => {
   const [source, baked] = [await folderWithAccount(), join(layers, "lower", "data")];
   for (const [folder, text] of [[baked, "old"], [source, "new"]] as const) {
     mkdirSync(join(folder, "recordings"));

@@ -9,7 +9,7 @@ import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
 
-test("[CL111] a client that comes back to a restored log with a position from before is told so, however far the log has come since", {
+test("[CL111] a client with an old position is told that the log was restored, even if it grew past it", {
   skip: aboutTheFile,
 }, async () => {
   const dataDir = testDataDir();

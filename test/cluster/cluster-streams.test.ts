@@ -121,7 +121,7 @@ async function converse(uuid: string, onSent: () => void): Promise<void> {
   }
 }
 
-test("[WI60] watchers reconnecting while nodes and NATS are killed see every event once, in order", { skip, timeout: 3_000_000 }, async () => {
+test("[WI60] watchers reconnecting while nodes and NATS are killed see each event once, in order, replies whole", { skip, timeout: 3_000_000 }, async () => {
   const uuids = await Promise.all(Array.from({ length: CONVERSATIONS }, async () =>
     (await nodes.ask<{ conversation_id: string }>(
       "POST", "/conversations", { body: { assistant_id: nodes.assistant } })).conversation_id));

@@ -9,7 +9,7 @@ import { parley } from "#support/process.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 
-test("[ND60] an unpromoted standby counts as out of reach and is never read; all resumes at its promotion", { skip: withoutPostgres }, async () => {
+test("[ND60] an unpromoted standby is out of reach and never read, a start is to be retried; its promotion resumes all", { skip: withoutPostgres }, async () => {
   const own = await startOwnPostgres();
   const model = await startScriptedModel();
   const [dataDir, otherDir] = [testDataDir(), testDataDir()];

@@ -103,7 +103,7 @@ test("[ER3] bodies that are not safe JSON objects answer 400 in the route's shap
   }
 });
 
-test("[ER156] a body may begin with the mark of its encoding; one that is packed or no UTF-8 is told so", async () => {
+test("[ER156] a body may begin with a byte order mark; compressed or non-UTF-8 bodies are refused as such", async () => {
   const marked = await server.call("POST", "/conversations", {
     body: `\ufeff${JSON.stringify({ assistant_id: "none" })}`,
   });
@@ -387,7 +387,7 @@ test("[ER149] links say https only when a trusted proxy says so", async () => {
   await behind.close();
 });
 
-test("[ER150] a failure that the contract has words of its own for is logged with its cause", () => {
+test("[ER150] a 500 with the contract's own text is logged with its cause", () => {
   const logged: unknown[] = [];
   const log = { error: ({ err }: { err: unknown }) => void logged.push(err) } as never;
   const cause = new Error("a defect");
@@ -398,7 +398,7 @@ test("[ER150] a failure that the contract has words of its own for is logged wit
   assert.deepEqual(logged, [cause]);
 });
 
-test("[ER151] what makes something takes null or blank for an optional field as one left out", async () => {
+test("[ER151] create routes treat null or blank for an optional field as left out", async () => {
   const { id } = await newAssistant(server, { type: "outbound" });
   const blank = Object.fromEntries([
     "timezone", "max_calls_in_parallel", "allowed_days", "allowed_hours_start_time",
@@ -426,14 +426,14 @@ test("[ER151] what makes something takes null or blank for an optional field as 
   assert.deepEqual(nameless.body.errors, { name: ["The name field is required."] });
 });
 
-test("[ER152] a value that is none of a few is refused with the few", async () => {
+test("[ER152] a value outside a fixed set is refused with the allowed ones", async () => {
   const { status, body } = await server.call("GET", "/user/leads?order=oldest&status=new");
   assert.equal(status, 422);
   assert.deepEqual(body.errors.order, ["The selected order is invalid: it is one of newest, active."]);
   assert.match(body.errors.status[0], /^The selected status is invalid: it is one of created, .*blacklisted\.$/);
 });
 
-test("[ER153] numbers beyond what can be stored are refused, and pages beyond the last are empty", async () => {
+test("[ER153] numbers too large to store are refused, and pages beyond the last are empty", async () => {
   for (const campaign_id of [1e308, 2 ** 63, -(2 ** 63), "9".repeat(30)]) {
     const { status, body } = await server.call("POST", "/user/lead", {
       body: { campaign_id, phone_number: "+4915112345678" },

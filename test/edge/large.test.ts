@@ -34,7 +34,7 @@ function sendAll(head: string, bytes: number): Promise<string> {
   });
 }
 
-test("[ER154] who is refused while still sending gets the answer all the same, and keeps the connection", async () => {
+test("[ER154] a client refused while still sending gets the answer and keeps the connection", async () => {
   const { body } = await server.call("POST", "/user/knowledgebases", { body: { name: "Shop" } });
   const documents = `POST /api/user/knowledgebases/${body.data.id}/documents HTTP/1.1\r\n`
     + "Content-Type: multipart/form-data; boundary=b\r\n";
@@ -46,7 +46,7 @@ test("[ER154] who is refused while still sending gets the answer all the same, a
   assert.deepEqual(await statusesOf(documents + key, 30 * MB), ["422", "200"]);
 });
 
-test("[ER157] a file that is sent as text is told to be none", async () => {
+test("[ER157] a file sent as text is reported as not a file", async () => {
   const { body } = await server.call("POST", "/user/knowledgebases", { body: { name: "Forms" } });
   const answerTo = async (file: string): Promise<unknown[]> => {
     const form = new FormData();
@@ -63,7 +63,7 @@ test("[ER157] a file that is sent as text is told to be none", async () => {
   assert.deepEqual(await answerTo(""), [422, "A file is required for this document type."]);
 });
 
-test("[ER155] cookies of the page's other programs keep nobody out", async () => {
+test("[ER155] cookies of other programs on the page lock nobody out", async () => {
   const headers = { Cookie: `session=${"x".repeat(12_000)}` };
   assert.equal((await fetch(`${server.url}/widget.js`, { headers })).status, 200);
   const { uuid } = await newAssistant(server);

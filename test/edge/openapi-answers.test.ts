@@ -16,7 +16,7 @@ const told = (changes: Partial<Answered>, body: unknown = {}): string | null => 
 
 const refusal = { status: 404, path: "/api/user/tools/7" };
 
-test("[OA86] an answer the document does not have is refused by operation, status and place", () => {
+test("[OA86] an answer missing from the document is refused by operation, status and place", () => {
   assert.match(told({}) ?? "", /^GET \/user\/tools answered 200, but \/ must be array/);
   assert.match(told({}, [{ id: "7" }]) ?? "", /but \/0.* must/);
   assert.match(told({ status: 418 }) ?? "", /^GET \/user\/tools answered 418, which/);
@@ -31,7 +31,7 @@ test("[OA86] an answer the document does not have is refused by operation, statu
     /with nothing, and the document has application\/json,text\/event-stream/);
 });
 
-test("[OA86] what the document has passes, and what is nowhere may be refused in its words", () => {
+test("[OA86] documented answers pass, and routes that do not exist may be refused in their words", () => {
   assert.equal(told(refusal, { message: "Tool not found" }), null);
   assert.equal(told({ path: "/api/user/nowhere", status: 404 }, { message: "Not found." }), null);
   assert.match(told({ path: "/api/user/nowhere", status: 404 }, { text: "no" }) ?? "", /but/);
@@ -55,7 +55,7 @@ async function answering(t: TestContext, body: unknown) {
   return { url, problems, stop };
 }
 
-test("[OA86] a test whose server answers what the document does not have fails where it asks", async (t) => {
+test("[OA86] a test whose server gives an undocumented answer fails at that request", async (t) => {
   const { url, problems, stop } = await answering(t, { status: "ok", since: 1 });
   await assert.rejects(fetch(`${url}/livez?full=1`), /GET \/livez answered 200, but .*since/);
   await assert.rejects(fetch(new Request(`${url}/api/user/tools`, { method: "DELETE" })), /DELETE/);

@@ -21,7 +21,7 @@ function* within(schema: Schema, at: string): Generator<[string, Schema]> {
   if (typeof rest === "object") yield* within(rest, `${at}{}`);
 }
 
-test("[OA81] a body that changes what is sent has no defaults, those of create have", () => {
+test("[OA81] update bodies have no defaults, create bodies do", () => {
   const withDefaults = operations.flatMap(({ name, method, operation }) => {
     const schema = operation.requestBody?.content["application/json"]?.schema ?? {};
     const found = [...within(schema, name), ...[...within(schema, name)].flatMap(([at, { $ref }]) =>
@@ -35,7 +35,7 @@ test("[OA81] a body that changes what is sent has no defaults, those of create h
   assert.equal(created.status?.default, "inactive");
 });
 
-test("[OA82] every operation names the statuses it can answer with and the body it needs", () => {
+test("[OA82] every operation lists its status codes and requires the body it needs", () => {
   assert.ok(operations.length > 140);
   for (const { name, path, method, operation } of operations) {
     const statuses = Object.keys(operation.responses);
@@ -57,7 +57,7 @@ test("[OA82] every operation names the statuses it can answer with and the body 
   }
 });
 
-test("[OA88] what is changed by row, by too many at once, answers 409, and the document says so", async () => {
+test("[OA88] too many concurrent changes of one row answer 409, and the document says so", async () => {
   const toggles = ["webhook", "inbound-webhook", "conversation-ended-webhook"].flatMap((name) =>
     [`/user/assistants/enable-${name}`, `/user/assistants/disable-${name}`]);
   const named = ["/user/assistant/{id}", "/user/tools/{id}", ...toggles, "/user/tools/{id}/refresh"];
@@ -79,7 +79,7 @@ test("[OA88] what is changed by row, by too many at once, answers 409, and the d
   await server.close();
 });
 
-test("[OA87] what needs a file is sent as a form alone, and the file is required", () => {
+test("[OA87] a route that requires a file takes only a form, and the file is required", () => {
   const uploads = operations.filter(({ operation }) =>
     operation.requestBody?.content["multipart/form-data"] !== undefined);
   assert.deepEqual(uploads.map(({ path, operation }) => [
@@ -133,7 +133,7 @@ test("[OA83] every operation, parameter and field has a description and an examp
   assert.ok(Object.keys(schemas).length > 60);
 });
 
-test("[OA90] what is always null is of that type, and has no other example", () => {
+test("[OA90] a field that is always null has type null, and no other example", () => {
   const schemas = [
     ...Object.values(document.components.schemas),
     ...operations.flatMap(({ operation }) => Object.values(operation.responses)
@@ -157,7 +157,7 @@ test("[OA85] redocly's recommended rules find nothing, examples that do not fit 
     `${ruleId}: ${message} ${location[0]?.pointer ?? ""}`), []);
 });
 
-test("[OA84] [OA92] the document is made once, sent compressed, and not sent again to who has it", async () => {
+test("[OA84] [OA92] the document is built once, sent compressed, and not resent to a client that has it", async () => {
   const server = await startTestServer();
   const ask = (headers: Record<string, string>) =>
     new Promise<{ status: number; etag: string; encoding: string; bytes: number }>((resolve) => {

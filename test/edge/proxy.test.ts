@@ -198,7 +198,7 @@ test("[OP327] behind Varnish as documented: the same", { skip: noVarnish }, asyn
   await standsBehind(varnishBefore);
 });
 
-test("[OP301] behind HAProxy as documented, a node giving notice gets no more requests, and none is refused", { skip: noHaproxy }, async () => {
+test("[OP301] behind HAProxy as documented, a node giving notice gets no more requests and refuses none", { skip: noHaproxy }, async () => {
   const folders = [testDataDir(), testDataDir()] as const;
   const env = { PARLEY_STOP_NOTICE_SECONDS: "3600" };
   const nodes = await Promise.all([startProcess(folders[0], env), startProcess(folders[1], env)]);

@@ -101,7 +101,7 @@ async function upload(server: { url: string; key: string | null }, text: string)
   return { path, status, headers, body: await response.json() as { data: { id: number } } };
 }
 
-test("[FI7] with PARLEY_FILES_URL recordings and documents are there only, and deleted with their owner", async () => {
+test("[FI7] with PARLEY_FILES_URL recordings and documents are only there, played by range, deleted with their owner", async () => {
   const server = await startTestServer({ env, dataDir: newDir() });
   const call = through(server);
   await s3.stop();
@@ -273,7 +273,7 @@ test("[FI15] killed between a deletion and its files' removal, the next start re
   await once(running.process, "exit");
 });
 
-test("[FI17] a recording deleted while being put is removed, even if the bucket stored it but said it failed", async () => {
+test("[FI17] a recording deleted while being put is removed, even if the bucket stored it but failed", async () => {
   const server = await startTestServer({ env, dataDir: newDir() });
   const call = through(server);
   const { id: assistantId } = await newAssistant(server, ASSISTANT);

@@ -277,7 +277,7 @@ test("[PR10] the models are the account's active assistants", async () => {
   }
 });
 
-test("[CF120] an inactive assistant is no model to choose, answers by its uuid, and is said to", async () => {
+test("[CF120] an inactive assistant is not listed as a model but answers by its uuid, as documented", async () => {
   const { uuid, openai } = await fresh({ status: "inactive" });
   assert.deepEqual((await openai.models.list()).data, []);
   assert.equal((await openai.models.retrieve(uuid)).id, uuid);

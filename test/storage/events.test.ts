@@ -42,7 +42,7 @@ test("[EV8] events of one commit are published by number, in whatever order its 
   assert.deepEqual(commits, [[1, 2, 3]]);
 });
 
-test("[WH13] webhooks of an endpoint come by number; catching up from the newest loses nothing", async () => {
+test("[WH13] an endpoint's webhooks come by number; catching up loses nothing", async () => {
   const { accountId, key } = await server.newAccount({ balance: "0" });
   const call: typeof server.call = (method, path, options) =>
     server.call(method, path, { key, ...options });

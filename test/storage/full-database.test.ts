@@ -64,7 +64,7 @@ async function databaseOnSmallDisk(
   };
 }
 
-test("[SO56] ends a full PostgreSQL disk refused are stored in order once it has room; closing rejects them", { skip }, async (context) => {
+test("[SO56] ends a full PostgreSQL disk refused are stored in order once it has room; a close rejects them", { skip }, async (context) => {
   const { url, fill, makeRoom } = await databaseOnSmallDisk(context, "full");
   const storage = await openPostgres({ url, writesMax: 100, mayForget: true });
   context.after(() => storage.close());

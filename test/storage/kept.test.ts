@@ -29,7 +29,7 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     return begun.call.id;
   };
 
-  test(`[CR451] ${engine.name}: a person is found by their number or their chat, under the same assistant and in the same account alone`, async () => {
+  test(`[CR451] ${engine.name}: a person is found by number or chat, only under the same assistant and account`, async () => {
     const number = "+15550100001";
     const chatOf = async (
       { accountId, assistantId }: Conversation, name: string, externalIdentifier: string | null,
@@ -195,7 +195,7 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
       [(await world.money(accountId))[1], (await world.money(second.accountId))[1]], [0, 0]);
   });
 
-  test(`[CR452] ${engine.name}: a call that is deleted takes its own events, webhooks and answers of tools along, and no other call's`, async () => {
+  test(`[CR452] ${engine.name}: deleting a call deletes its own events, webhooks and tool results, and no other call's`, async () => {
     const [own, stranger] = [await world.newConversation(1e6), await world.newConversation(1e6)];
     for (const { accountId } of [own, stranger]) {
       assert.ok(await storage.webhooks.createEndpoint(

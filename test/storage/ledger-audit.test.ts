@@ -7,7 +7,7 @@ const auditOf = async (stray: string[]): Promise<string[]> => (await auditLedger
   audit: () => Promise.resolve(), strayReferences: () => Promise.resolve(stray),
 })).problems;
 
-test("[CL113] a ledger with hundreds of thousands of mistakes is found wrong: a hundred are told, and how many more", async () => {
+test("[CL113] a ledger with hundreds of thousands of errors is found wrong: 100 listed, the rest counted", async () => {
   const stray = Array.from({ length: 300_000 }, (_, number) => `entry ${number} names nothing`);
   const told = stray.slice(0, PROBLEMS_TOLD_MAX);
   assert.equal(told.length, 100);

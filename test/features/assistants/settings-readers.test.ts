@@ -61,7 +61,7 @@ const INSIDE: Record<string, string> = {
 
 const members = (schema: { properties: object }): string[] => Object.keys(schema.properties);
 
-test("[ST20] every setting is read by something that acts, or named among the warnings", () => {
+test("[ST20] every setting is used by something that acts, or named among the warnings", () => {
   const read = namesRead();
   const acts = (name: string): boolean =>
     [name, camel(name), INSIDE[name] ?? name].some((spelling) => read.has(spelling));

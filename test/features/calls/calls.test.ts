@@ -57,7 +57,7 @@ async function talk(seconds: number): Promise<number> {
   return call.id;
 }
 
-test("[CR1] the table of states: no transition outside it, whatever comes how often in which order", async () => {
+test("[CR1] the table of states: no transition outside it, in whatever order and however often events come", async () => {
   const step = fc.constantFrom<CallStatus | "end" | "end_failed" | "finish">(
     ...CALL_STATUSES, "end", "end_failed", "finish");
   await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
@@ -98,7 +98,7 @@ test("[CR1] the table of states: no transition outside it, whatever comes how of
   assert.deepEqual(await problems(), []);
 });
 
-test("[CR2] a call costs half a minute at least, then by the second, and is posted once", async () => {
+test("[CR2] a call costs at least half a minute, then by the second, and is charged once", async () => {
   for (const [seconds, cost] of [[1, 0.05], [30, 0.05], [31, 0.051667], [90, 0.15]] as const) {
     const before = await totals();
     const id = await talk(seconds);
@@ -138,7 +138,7 @@ test("[CR55] a call whose other side was lost costs the time until its last soun
   assert.deepEqual(await problems(), []);
 });
 
-test("[CR3] what is set aside bounds the call; together calls never go below zero", async () => {
+test("[CR3] a reservation bounds the call; calls together never go below zero", async () => {
   const poor = await server.newAccount({ balance: "0.12" });
   const { id } = await newAssistant(server, { status: "active", type: "outbound" }, poor.key);
   const poorest = await assistants.find(poor.accountId, id);
@@ -159,7 +159,7 @@ test("[CR3] what is set aside bounds the call; together calls never go below zer
   assert.deepEqual(await problems(), []);
 });
 
-test("[CR4] the list, its filters and its envelope; nobody sees another's calls", async () => {
+test("[CR4] the list, its filters and its envelope; nobody sees another account's calls", async () => {
   const id = await talk(40);
   const list = async (query: string, key = server.key) =>
     (await server.call("GET", `/user/calls?${query}`, { key })).body;
@@ -185,7 +185,7 @@ test("[CR4] the list, its filters and its envelope; nobody sees another's calls"
   assert.deepEqual([read.status, read.body], [404, { message: "Call not found" }]);
 });
 
-test("[CR5] a deleted call is gone with all that was said; what it cost stays", async () => {
+test("[CR5] a deleted call loses its transcript; its cost stays", async () => {
   const id = await talk(30);
   await calls.addTranscript({ id, accountId }, {
     speaker: "customer", text: "secret words", startMs: 0, endMs: 1, interrupted: false, functionCalls: [],
@@ -209,7 +209,7 @@ test("[CR5] a deleted call is gone with all that was said; what it cost stays", 
   assert.deepEqual(await problems(), []);
 });
 
-test("[CR348] a transfer under way when the process dies has failed; one asked for in its place, too", async () => {
+test("[CR348] a transfer under way when the process dies has failed; one requested in its place, too", async () => {
   const { call } = await begin();
   await calls.change(call, "in-progress", {});
   const transfer = {
@@ -227,7 +227,7 @@ test("[CR348] a transfer under way when the process dies has failed; one asked f
   assert.match(lost[2], /^The server was stopped or restarted during the call\./);
 });
 
-test("[CR349] the carrier's cost: whole minutes at its rate, in the total, not charged; also after a crash", async () => {
+test("[CR349] carrier cost: started minutes at its rate, in the total, not charged; after a crash too", async () => {
   const talked = async (seconds: number) => {
     const { call } = await begin();
     await calls.change(call, "in-progress", { carrierMicrosPerMinute: 13_500 });
@@ -262,7 +262,7 @@ test("[CR349] the carrier's cost: whole minutes at its rate, in the total, not c
   assert.deepEqual(await problems(), []);
 });
 
-test("[CR461] a call that is over and was not finished is finished by its node a moment later", async () => {
+test("[CR461] an ended call left unfinished is finished by its node a moment later", async () => {
   const { call } = await begin();
   await calls.change(call, "in-progress", {});
   system.advance(LIMITS.diskRetryMs);
@@ -274,7 +274,7 @@ test("[CR461] a call that is over and was not finished is finished by its node a
   assert.equal(await askUntil(statusOf, (status) => status !== "ended"), "ended_by_customer");
 });
 
-test("[CR462] a call that ended under a clock that was set back since is finished all the same", async () => {
+test("[CR462] a call that ended under a clock since set back is finished all the same", async () => {
   const HOUR_MS = 3_600_000;
   const { call } = await begin();
   await calls.change(call, "in-progress", {});
@@ -287,7 +287,7 @@ test("[CR462] a call that ended under a clock that was set back since is finishe
     (status) => status === "ended_by_customer");
 });
 
-test("[CR454] a call that a crash cut before anything was recorded has no recording", async () => {
+test("[CR454] a call cut by a crash before anything was recorded has no recording", async () => {
   const scratch = join(server.dataDir, "scratch");
   const hasLink = async (sound: Uint8Array | null): Promise<boolean> => {
     const { call } = await begin();
@@ -331,7 +331,7 @@ test("[CR6] make_call: every refusal of the contract, numbers as text, the assis
   ]);
 });
 
-test("[CR442] make_call and try_call under an Idempotency-Key: one call, however often it is asked for", async () => {
+test("[CR442] make_call and try_call with one Idempotency-Key: one call, however often it is requested", async () => {
   const inbound = await newAssistant(server, { status: "active", type: "inbound" });
   const phone_number = "+15550100002";
   for (const [path, id] of [["/user/make_call", created.id], ["/user/try_call", inbound.id]] as const) {

@@ -19,7 +19,7 @@ const NEVER_LATE = { isLate: () => false, speakersMax: () => Infinity, recognise
 const callsOf = (...recognisers: (string | null)[]) =>
   () => recognisers.map((recogniser) => ({ recogniser }));
 
-test("[CR50] a server takes as many calls as it was told to, those that are about to begin among them", () => {
+test("[CR50] a server takes as many calls as configured, including those about to begin", () => {
   const capacity = createCapacity({ ...NEVER_LATE, callsMax: 3 });
   capacity.count(callsOf(null));
   const first = capacity.hold(ASSISTANT, null);
@@ -32,7 +32,7 @@ test("[CR50] a server takes as many calls as it was told to, those that are abou
   assert.equal(capacity.hold(ASSISTANT, null), null);
 });
 
-test("[CR458] a server that stops says so to whom it refuses a call, where it is not full", async () => {
+test("[CR458] a stopping server that refuses a call says that it stops, not that it is full", async () => {
   const capacity = createCapacity({ ...NEVER_LATE, callsMax: 3 });
   capacity.count(callsOf());
   capacity.close();
@@ -50,7 +50,7 @@ test("[CR458] a server that stops says so to whom it refuses a call, where it is
     [{ assistant_id: 7, reason: "The server is restarting. Please try again." }]);
 });
 
-test("[CR51] a recogniser gets as many calls as it follows, and the others go on", () => {
+test("[CR51] a recogniser gets only as many calls as it keeps up with, and other calls go on", () => {
   const capacity = createCapacity({
     ...NEVER_LATE, callsMax: null, speakersMax: (code) => (code === "demo" ? 2 : Infinity),
     recogniserOf: (_, words) => (words === "script" ? null : "demo"),
@@ -61,7 +61,7 @@ test("[CR51] a recogniser gets as many calls as it follows, and the others go on
   assert.ok(capacity.hold(ASSISTANT, "script"));
 });
 
-test("[CR52] sound that comes late for seconds closes the server to more calls, a stall or few calls do not", () => {
+test("[CR52] seconds of late sound close the server to new calls; one stall, or few calls, do not", () => {
   const system = createManualSystem();
   const lateness = createLateness(system);
   const capacity = createCapacity({ ...NEVER_LATE, callsMax: null, isLate: lateness.isLate });
@@ -96,7 +96,7 @@ test("[CR52] sound that comes late for seconds closes the server to more calls, 
   assert.ok(isOpen(), "what was long ago is over");
 });
 
-test("[CR459] a proxy that asks with OPTIONS reads 503 while the server is full or stops, and 200 where it has room", async () => {
+test("[CR459] a proxy's OPTIONS gets 503 while the server is full or stopping, 200 when it has room", async () => {
   const world = await startSipWorld({ PARLEY_CALLS_MAX: "2", PARLEY_CALL_DRAIN_SECONDS: "60" });
   const { server, sipPort } = world;
   const proxy = await createWire();
@@ -132,7 +132,7 @@ test("[CR459] a proxy that asks with OPTIONS reads 503 while the server is full 
 });
 
 const missing = noSipp();
-test("[CR53] the call too many is refused before it is answered: 503 and when to come back, with no record", { skip: missing }, async () => {
+test("[CR53] a call over capacity is refused before it is answered: 503 and Retry-After, with no record", { skip: missing }, async () => {
   const world = await startSipWorld({ PARLEY_CALLS_MAX: "1" });
   const { server, sipPort } = world;
   after(() => server.close());
@@ -175,7 +175,7 @@ test("[CR53] the call too many is refused before it is answered: 503 and when to
   await server.call("POST", `/user/calls/${placed}/end`);
 });
 
-test("[CR54] a page whose ticket finds no place any more is told so", async () => {
+test("[CR54] a page whose ticket no longer finds a place is told so", async () => {
   const world = await startSipWorld({ PARLEY_CALLS_MAX: "1" });
   const { server } = world;
   after(() => server.close());

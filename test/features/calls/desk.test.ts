@@ -65,7 +65,7 @@ const lastAsked = (): string => (model.requests.at(-1)?.messages ?? []).map(text
 /** The level of a tone in what was heard, all together, in dB. */
 const toneIn = (pcm: Int16Array, hertz: number): number => levelAt(pcm, hertz, RATE);
 
-test("[CR420] a person takes the call over in the middle of a reply: heard, recorded, alone; handed back, the model knows", async () => {
+test("[CR420] a person takes the call over mid-reply: heard, recorded, alone; handed back, the model knows", async () => {
   model.script(({ messages }) => messages.map(textOf).join().includes("handed the call back")
     ? { tokens: ["I ", "go ", "on."] } : { tokens: LONG.split(/(?<= )/) });
   const { caller, id } = await startCall({ record: true });
@@ -127,7 +127,7 @@ test("[CR420] a person takes the call over in the middle of a reply: heard, reco
   model.script(null);
 });
 
-test("[CR421] whoever comes back in time stays, who does not leaves the call to the assistant, which says so", async () => {
+test("[CR421] a person back in time keeps the call; otherwise the assistant has it again, and says so", async () => {
   model.script(({ messages }) => messages.map(textOf).join().includes("connection was lost")
     ? { tokens: ["Ana ", "is ", "gone."] } : { tokens: ["Yes."] });
   const { caller, id } = await startCall();
@@ -216,7 +216,7 @@ test("[AU318] a read-only key can listen to a call, but neither steer it nor spe
   await server.call("DELETE", `/user/api-keys/${key.id}`);
 });
 
-test("[CR422] a whisper is the model's alone, and acted on at once where nobody speaks", async () => {
+test("[CR422] a whisper reaches only the model, and is acted on at once when nobody speaks", async () => {
   const secret = "Offer them ten percent off.";
   model.script(({ messages }) => messages.map(textOf).join().includes("Act now")
     ? { tokens: ["We ", "have ", "a ", "discount."] } : { tokens: ["Yes."] });
@@ -238,7 +238,7 @@ test("[CR422] a whisper is the model's alone, and acted on at once where nobody 
   model.script(null);
 });
 
-test("[CR424] with the assistant: the person is heard, and the assistant goes on answering", async () => {
+test("[CR424] with the assistant: the person is heard, and the assistant keeps answering", async () => {
   model.script(() => ({ tokens: ["At ", "nine."] }));
   const { caller, id } = await startCall();
   const { body } = await post(id, "take-over", anaKey, { with_assistant: true });
@@ -257,7 +257,7 @@ test("[CR424] with the assistant: the person is heard, and the assistant goes on
   model.script(null);
 });
 
-test("[CR423] killed while a person has a call: it has failed, is paid for once, and nothing says that a person still has it", async () => {
+test("[CR423] killed while a person has a call: it failed, is charged once, and nobody has it any more", async () => {
   const folder = testDataDir();
   const env = { PARLEY_SPEECH: "loopback" };
   let child = await startProcess(folder, env);

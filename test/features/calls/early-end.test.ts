@@ -6,7 +6,7 @@ import { accountEvent } from "#support/account-events.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
-test("[CR530] a call that is ended while its assistant's webhook is asked who calls is ended once it is open", async () => {
+test("[CR530] a call ended while its inbound webhook is asked is ended once it is open", async () => {
   const receiver = await startWebhookReceiver();
   const server = await startTestServer({
     env: { PARLEY_SPEECH: "loopback", PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" },

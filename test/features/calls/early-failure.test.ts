@@ -25,7 +25,7 @@ function refusedCall() {
 }
 const AHEAD = { question: null, detected: null, ahead: "" };
 
-test("[CR463] a reply that failed as the customer's turn ended counts as failed: both threads say so at once", async () => {
+test("[CR463] an early reply that failed as the customer's turn ended counts as failed", async () => {
   const { options, call, told } = refusedCall();
   await reply(options, call, 2, AHEAD);
   assert.deepEqual(told, [{ kind: "reply_end", callId: 1, turn: 2, failed: true }]);
@@ -35,7 +35,7 @@ test("[CR463] a reply that failed as the customer's turn ended counts as failed:
   assert.deepEqual(call.replies, { given: 0, failure: "the model answered 401" });
 });
 
-test("[CR463] one that is dropped does not count", async () => {
+test("[CR463] a dropped early reply does not count", async () => {
   const { options, call } = refusedCall();
   await reply(options, call, 2, AHEAD);
   call.turn?.abort.abort(new Error("the customer goes on"));

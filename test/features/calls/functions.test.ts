@@ -95,7 +95,7 @@ const fileOf = (url: string): string =>
   join(server.dataDir, "recordings", `${new URL(url).pathname.split("/").at(-1)}.wav`);
 
 void suite("at the same time", { concurrency: true }, () => {
-  test("[CR20] hang_up: the farewell is heard, then the call ends; all of it is on record", async () => {
+  test("[CR20] hang_up: the farewell is heard, then the call ends; all of it is recorded", async () => {
     let tools: string[] = [];
     const desk = await newDesk((request) => {
       tools = toolNames(request);
@@ -109,7 +109,7 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.deepEqual(resultsOf(call), [{ ended: true }]);
   });
 
-  test("[CR21] a transfer waits for what is being said and completes the call; a web call has no line", async () => {
+  test("[CR21] a transfer waits for the current speech and completes the call; a web call cannot transfer", async () => {
     const transfer = { type: "call_transfer", description: "", phone_number: "+15550177" };
     const desk = await newDesk((request) =>
       lastRole(request) === "tool" ? { tokens: ["One ", "moment."] } : calling("transfer_call"));
@@ -132,7 +132,7 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.deepEqual(resultsOf(web), [{ error: "This call cannot be transferred." }]);
   });
 
-  test("[CR346] every transfer that was tried is on record and in the webhook: to whom, how, when, and what became of it", async (context) => {
+  test("[CR346] every attempted transfer is on record and in the webhook: to whom, how, when and its outcome", async (context) => {
     const receiver = await startWebhookReceiver();
     context.after(receiver.close);
     const hook = { is_webhook_active: true, webhook_url: receiver.url };
@@ -201,7 +201,7 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.equal("transfers" in (other?.body ?? {}), false);
   });
 
-  test("[CR22] transfer to a number the model names: E.164, no premium rate, or not at all", async () => {
+  test("[CR22] transfer to a number the model names: E.164, not premium rate, or not at all", async () => {
     const numbers = ["123", "+19005550199", "+15550188"];
     const desk = await newDesk((request) => {
       const used = request.messages.filter(({ role }) => role === "tool").length;
@@ -247,7 +247,7 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.deepEqual(resultsOf(call), [{ transferred: true }]);
   });
 
-  test("[CR410] what a function said in an earlier turn of the call is before the model, in its place", async () => {
+  test("[CR410] tool results of a call's earlier turns are in the model's context, in their place", async () => {
     const asked: ScriptedRequest["messages"][] = [];
     const desk = await newDesk(({ messages }) => {
       asked.push(messages);
@@ -271,7 +271,7 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.deepEqual([words?.role, words?.content], ["assistant", "Pressed."]);
   });
 
-  test("[CR24] keys: those that exist are pressed, others refused", async () => {
+  test("[CR24] keypad digits: valid ones are pressed, others refused", async () => {
     const wanted = ["12x", "12#"];
     const desk = await newDesk((request) => {
       const used = request.messages.filter(({ role }) => role === "tool").length;
@@ -288,7 +288,7 @@ void suite("at the same time", { concurrency: true }, () => {
     { name: "summary", type: "string", description: "In one line" },
   ];
 
-  test("[CR25] the evaluation: typed, asked again when it is not, its failure noted", async () => {
+  test("[CR25] the evaluation: typed, repeated when it is not, its failure recorded", async () => {
     const evaluated = async (answers: string[]) => {
       let asked = 0;
       const desk = await newDesk(({ messages }) => {
@@ -321,7 +321,7 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.equal(never.asked, 3);
   });
 
-  test("[CR26] a recording: both sides aligned, by a signed link with ranges; gone with its call", async () => {
+  test("[CR26] a recording: both sides aligned, behind a signed link with ranges; deleted with its call", async () => {
     const desk = await newDesk();
     const call = await ended(desk, await desk.dial({ record: true }));
     const url = call.recording_url;
@@ -353,7 +353,7 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.equal((await fetch(url)).status, 404);
   });
 
-  test("[CR325] the link of a recording is whole, with the host it was asked at", async () => {
+  test("[CR325] a recording's link is absolute, with the request's host", async () => {
     const desk = await newDesk();
     const { id } = await ended(desk, await desk.dial({ record: true }));
     const link = /http:\/\/parley\.test:81\/api\/recordings\/[\w-]+\?expires=\d+&signature=[\w-]+"/;
@@ -403,7 +403,7 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.equal(list.total, 1);
   });
 
-  test("[CR28] more live calls than the plan allows are refused; those that run go on", async () => {
+  test("[CR28] live calls beyond the plan's limit are refused; running ones go on", async () => {
     const desk = await newDesk();
     const assistant = await desk.assistant({ type: "outbound" });
     const make = () => desk.call("POST", "/user/make_call", {
@@ -430,7 +430,7 @@ void suite("at the same time", { concurrency: true }, () => {
   });
 });
 
-test("[CR27] calls nobody answers leave no recording; expired recordings go, their calls stay", async () => {
+test("[CR27] unanswered calls leave no recording; expired recordings go, their calls stay", async () => {
   const desk = await newDesk();
   const busy = await ended(desk, await desk.dial({ record: true }, "+15550100001"));
   assert.deepEqual([busy.status, busy.recording_url], ["busy", null]);

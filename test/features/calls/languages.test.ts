@@ -49,7 +49,7 @@ test("[EN49] the model is told the conversation's language, and which others to 
   }
 });
 
-test("[CR121] a caller who changes the language is followed by the next answer, and back", async () => {
+test("[CR121] a caller who changes the language is followed by the next reply, and back", async () => {
   model.script(() => ({ tokens: ["Fine."] }));
   const caller = await webCall({
     language_id: idOf("English"), secondary_language_ids: [idOf("German"), idOf("French")],
@@ -70,7 +70,7 @@ test("[CR121] a caller who changes the language is followed by the next answer, 
   caller.hangUp();
 });
 
-test("[CR121] languages are told apart by the recogniser's word, or by the text; names are no language", async () => {
+test("[CR121] languages are told apart by the recogniser, or by the text; names are no language", async () => {
   const english = { current: "en", doubt: null };
   const among = ["en", "de", "uk", "zh", "id"];
   const turn = (text: string, detected: string | null = null, spoken = english) =>

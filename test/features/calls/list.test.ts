@@ -14,7 +14,7 @@ interface Row {
   transcript_entries: { number: number; text: string }[];
 }
 
-test("[CR80] a page of calls has the transcript of each, as the call itself has it", async () => {
+test("[CR80] a page of calls has each call's transcript, as the call itself has it", async () => {
   const { id: assistantId } = await newAssistant(server, { status: "active" });
   const beside = await sqlBeside(server.dataDir);
   const call = beside.sql.prepare<object>(`
@@ -91,7 +91,7 @@ test("[OV10] the account's time zone is chosen once and audited; lists without a
   assert.equal(await found("date_from=2026-03-29&date_to=2026-03-29"), 1);
 });
 
-test("[CR426] calls are found by what was said, and days are those of the time zone asked for", async () => {
+test("[CR426] calls are found by transcript text, and days are those of the requested time zone", async () => {
   const { key, accountId } = await server.newAccount();
   const { id: assistantId } = await newAssistant(server, { status: "active" }, key);
   // Half past eleven in the evening, UTC: the next day in Berlin.
@@ -115,7 +115,7 @@ test("[CR426] calls are found by what was said, and days are those of the time z
   assert.equal(status, 422);
 });
 
-test("[CR427] to the last day of the last year of four digits is without an end, in every time zone; days no calendar has are refused there too", async () => {
+test("[CR427] a range to 9999-12-31 is open-ended in every time zone; nonexistent days of 9999 are refused", async () => {
   const { key } = await server.newAccount();
   const statusOf = async (query: string): Promise<number> =>
     (await server.call("GET", query, { key })).status;

@@ -146,7 +146,7 @@ async function live(
   await calls.finish({ id, accountId }, { evaluation: { ok: true }, evaluationError: null });
 }
 
-test("[CR10] cut anywhere, late, slow, across a restart: a replica is the server's state", async () => {
+test("[CR10] cut anywhere, late, slow, across a restart: a replica equals the server's state", async () => {
   const history = fc.record({
     texts: fc.array(fc.string({ minLength: 1, maxLength: 40, unit: "grapheme" }), { maxLength: 8 }),
     cuts: fc.array(fc.integer({ min: 20, max: 900 }), { maxLength: 6 }),
@@ -208,7 +208,7 @@ test("[CR11] a watcher whose position the log no longer holds gets a snapshot", 
     { id, accountId }, { evaluation: {}, evaluationError: null });
 });
 
-test("[CR12] live calls as of one moment, and the account's stream from there", async () => {
+test("[CR12] live calls are a snapshot, and the account's stream continues from it", async () => {
   const id = await beginCall();
   const { calls } = server.app.features;
   await calls.change({ id, accountId }, "ringing", {});
@@ -242,7 +242,7 @@ test("[CR12] live calls as of one moment, and the account's stream from there", 
   assert.equal((await call("GET", "/user/calls/live")).body.calls.length, 0);
 });
 
-test("[CR13] an operator says, mutes, listens in and ends; strangers cannot", async () => {
+test("[CR13] an operator can say, mute, listen and end; strangers cannot", async () => {
   const { body: made } = await call("POST", "/user/make_call", {
     body: { phone_number: "+15550100006", assistant_id: outbound.id },
   });
@@ -302,7 +302,7 @@ test("[CR13] an operator says, mutes, listens in and ends; strangers cannot", as
   await once(socket, "close");
 });
 
-test("[CR425] a key that is revoked hears no more of a call it listens to", async () => {
+test("[CR425] a revoked key no longer hears the call it listens to", async () => {
   const { body: made } = await call("POST", "/user/make_call", {
     body: { phone_number: "+15550100006", assistant_id: outbound.id },
   });
@@ -322,7 +322,7 @@ test("[CR425] a key that is revoked hears no more of a call it listens to", asyn
   await call("POST", `/user/calls/${id}/end`);
 });
 
-test("[CR202] why a call came to nothing is on its record in words, and what to do about it; a busy number is busy", async () => {
+test("[CR202] a failed call's record says why in words, and what to do about it; a busy number is busy", async () => {
   for (const [ending, status, reason, words] of [
     ["0001", "busy", "busy", /^The number was busy\. Call again/],
     ["0005", "failed", "carrier_failed", /^The call could not be put through\. Check/],
@@ -380,7 +380,7 @@ const costsItsTime = ({ total_cost: cost, duration }: Record<string, unknown>): 
   assert.ok(Number(cost) <= Number(duration) * PRICE_PER_SECOND, `${cost} for ${duration} s`);
 
 void suite("at the same time", { concurrency: true }, () => {
-  test("[CR204] a call that this server's speech, model or line failed costs nothing", async () => {
+  test("[CR204] a call that failed by this server's speech, model or line costs nothing", async () => {
     const fault = { isAnswered: true, isOwnLine: true, detail: null, wasMute: false };
     assert.equal(chargeOf({ ...fault, reason: "speech_failed" }), "nothing");
     assert.equal(chargeOf({ ...fault, reason: "carrier_failed" }), "nothing");
@@ -409,7 +409,7 @@ void suite("at the same time", { concurrency: true }, () => {
   });
 
   void suite("a process that is stopped", { concurrency: false }, () => {
-    test("[CR411] PARLEY_CALL_DRAIN_SECONDS: a call goes on to its own end while the server stops", async () => {
+    test("[CR411] PARLEY_CALL_DRAIN_SECONDS: calls finish while the server stops", async () => {
       await endChild("SIGTERM");
       child = await startProcess(folder, { ...childEnv, PARLEY_CALL_DRAIN_SECONDS: "60" });
       const { data } = await askChild("/user/assistant", GREETS);
@@ -426,7 +426,7 @@ void suite("at the same time", { concurrency: true }, () => {
       assert.doesNotMatch(String(transcript), /Goodbye/);
     });
 
-    test("[CR14] killed in the middle of a call: failed, what was said is kept, what it lasted is paid at most", async () => {
+    test("[CR14] killed during a call: it failed, its transcript is kept, at most what it lasted is charged", async () => {
       const killed = await stoppedBy("SIGKILL");
       const { status, end_reason, transcript, failure_reason } = killed;
       assert.deepEqual(
@@ -436,7 +436,7 @@ void suite("at the same time", { concurrency: true }, () => {
       costsItsTime(killed);
     });
 
-    test("[CR203] SIGTERM: who is on the line hears a goodbye, the call is completed and costs what it lasted at most", async () => {
+    test("[CR203] SIGTERM: callers hear a goodbye, the call is completed and costs at most what it lasted", async () => {
       const ended = await stoppedBy("SIGTERM");
       const { status, end_reason, transcript } = ended;
       assert.deepEqual([status, end_reason], ["completed", "server_restarted"]);

@@ -18,7 +18,7 @@ const BILLED_SECONDS_MAX = 11;
 const SILENT_MS = 17_000;
 const NUMBER = "+14155550177";
 
-test("[CR56] killed while a caller is not heard any more: the silence is not billed", { skip: noSipp(), timeout: 180_000 }, async (t) => {
+test("[CR56] killed after a caller went silent: the silence is not billed", { skip: noSipp(), timeout: 180_000 }, async (t) => {
   const folder = testDataDir();
   const sipPort = await freePorts();
   const env = {

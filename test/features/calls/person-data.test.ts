@@ -80,7 +80,7 @@ async function fresh() {
   return { ...account, id, uuid, begin, talk, ask, ids, assertSound, audit };
 }
 
-test("[CR440] many calls are deleted at once, each noted; those that have not ended are named, another account's are not touched", async () => {
+test("[CR440] calls are deleted in bulk, each audited; unfinished ones are named, others' are untouched", async () => {
   const { begin, talk, ask, ids, assertSound, audit } = await fresh();
   const other = await fresh();
   const [kept, one, two] = [
@@ -104,7 +104,7 @@ test("[CR440] many calls are deleted at once, each noted; those that have not en
   await assertSound();
 });
 
-test("[CR441] all that is kept of a person goes as one deed with its counts: conversations, calls, leads; the ledger, who did it and the do-not-call list stay", async () => {
+test("[CR441] a person's chats, calls and leads are deleted together, counted; ledger, audit and do-not-call list stay", async () => {
   const { key, accountId, id, uuid, begin, talk, ask, ids, assertSound, audit } = await fresh();
   const secret = (await server.call("POST", `/user/assistants/${id}/identity-secret`, { key }))
     .body.secret as string;
@@ -198,7 +198,7 @@ test("[CR441] all that is kept of a person goes as one deed with its counts: con
   assert.ok(accountId > 0 && (await ids("conversations")).includes(bo));
 });
 
-test("[CR453] killed in the middle of what is kept of a person, who asks again deletes the rest", async () => {
+test("[CR453] killed while deleting a person's data, a repeat deletes the rest", async () => {
   const { accountId, key, id, talk, ask, ids } = await fresh();
   const number = "+15550100077";
   const chat = await server.call("POST", "/user/ai/generate-reply", {
@@ -229,7 +229,7 @@ test("[CR453] killed in the middle of what is kept of a person, who asks again d
   assert.equal((await server.call("GET", "/user/ledger/verification", { key })).body.ok, true);
 });
 
-test("[LD144] where a person is written with elsewhere the conversation that was named stays, and whoever asks again by it deletes the rest", async () => {
+test("[LD144] while a person is in another reply the named chat stays, and a repeat deletes the rest", async () => {
   const { key, id, uuid, ask, ids, assertSound, audit } = await fresh();
   const secret = (await server.call("POST", `/user/assistants/${id}/identity-secret`, { key }))
     .body.secret as string;
@@ -281,7 +281,7 @@ test("[CV515] a bulk delete removes a few conversations at a time; repeated afte
   assert.deepEqual(again.body, { deleted: uuids.slice(-1), busy: [] });
 });
 
-test("[CR449] a call, a conversation or a person that is deleted leaves nothing of what was said in webhook deliveries and in the journal of tools", async () => {
+test("[CR449] deleting a call, conversation or person clears its text from deliveries and the tool journal", async () => {
   const { key, accountId, uuid, talk, ask, assertSound } = await fresh();
   const receiver = await startWebhookReceiver();
   after(() => receiver.close());
@@ -332,7 +332,7 @@ test("[CR449] a call, a conversation or a person that is deleted leaves nothing 
   assert.ok((data as { type: string }[]).some(({ type }) => type === "conversation_deleted"));
 });
 
-test("[CR450] what the account alone was told of leads and of replies that failed goes with them, also what was to be sent again", async () => {
+test("[CR450] account events of leads and failed replies are deleted with them, and so are pending retries", async () => {
   const { key, accountId, id, uuid, ask, assertSound } = await fresh();
   const receiver = await startWebhookReceiver();
   after(() => receiver.close());

@@ -118,7 +118,7 @@ test("[CR31] multimodal: speaking over a reply clears it and truncates it at wha
   assert.ok(playedMs > (heard - 1) * 500 && playedMs < (heard + 2) * 500, `${playedMs}: ${heard}`);
 });
 
-test("[CR575] keys break off a realtime reply: on record and for the model they come behind what was heard, each time", async () => {
+test("[CR575] keys interrupt a realtime reply: recorded and given to the model after what was heard", async () => {
   const words = "one two three four five six seven eight nine ten";
   answer = () => ({ text: words, pcm: tone(5) });
   const { caller, peer } = await startRealtimeCall("dualplex", { tools: [{ type: "collect_keypad" }] });
@@ -146,7 +146,7 @@ test("[CR575] keys break off a realtime reply: on record and for the model they 
   assert.deepEqual(items, [menu.slice(4), "[Keypad input: 1]", "[Keypad input: 1]"]);
 });
 
-test("[CR32] multimodal: a function is called and answered; what was said before it is heard out", async () => {
+test("[CR32] multimodal: a tool is called and answered; speech before it is heard to its end", async () => {
   answer = (_, { outputs }) => outputs.length > 0
     ? { text: "Goodbye.", pcm: tone(0.4) }
     : { text: "One moment.", pcm: tone(1), calls: [{ name: "hang_up", arguments: "{}" }] };
@@ -190,7 +190,7 @@ test("[CR33] dualplex: the model writes, our voice speaks; the model keeps only 
   });
 });
 
-test("[CR34] another assistant takes over: new instructions and functions, the same line", async () => {
+test("[CR34] another assistant takes over: new instructions and tools, the same line", async () => {
   const second = await newAssistant(server, {
     system_prompt: "You are the billing desk.", initial_message: "Billing here.",
     tools: [{ type: "end_call", description: "" }],
@@ -212,7 +212,7 @@ test("[CR34] another assistant takes over: new instructions and functions, the s
   await ended(caller, "ended_by_customer");
 });
 
-test("[CR122] the model asked for is the assistant's; where it has none of its own, the server's", async () => {
+test("[CR122] the model requested is the assistant's; if it has none, the server's", async () => {
   for (const [id, name] of [[104, "gpt-realtime"], [103, "gpt-4o-mini-realtime-preview"], [101, "gpt-realtime"]] as const) {
     const { caller, peer } = await startRealtimeCall("multimodal", { multimodal_model_id: id });
     assert.equal(peer.query.get("model"), name);
@@ -252,7 +252,7 @@ async function callMachine(settings: object) {
   return (await server.call("GET", `/user/calls/${made.call_id}`)).body;
 }
 
-test("[CR124] a machine that answers a realtime call is left the message, and the call ends where it is to", async () => {
+test("[CR124] a machine answering a realtime call is left the message, and the call ends as set", async () => {
   answer = () => ({ text: "I am talking to a machine.", pcm: tone(0.2) });
   const message = "Please call us back.";
   heardText = "Please leave a message after the tone.";
@@ -273,7 +273,7 @@ test("[CR124] a machine that answers a realtime call is left the message, and th
   assert.match(kept.transcript, /Please call us back\./);
 });
 
-test("[CR35] a realtime model that refuses or dies ends the call as failed; without one the parts do", async () => {
+test("[CR35] a realtime model that refuses or dies fails the call; without one the pipeline is used", async () => {
   realtime.refuse(401);
   const refused = await startCall("multimodal");
   const failed = await ended(refused, "failed");

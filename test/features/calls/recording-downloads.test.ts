@@ -34,7 +34,7 @@ async function ask(headers: Record<string, string> = {}): Promise<IncomingMessag
   return response;
 }
 
-test("[CR362] a recording says how long it is, and comes whole however slowly it is read", async () => {
+test("[CR362] a recording states its length, and arrives whole however slowly it is read", async () => {
   const quick = await ask();
   assert.deepEqual([quick.statusCode, quick.headers["content-length"]], [200, String(sound.length)]);
   assert.ok((await buffer(quick)).equals(sound));
@@ -52,7 +52,7 @@ test("[CR362] a recording says how long it is, and comes whole however slowly it
   assert.ok(Buffer.concat(parts).equals(sound));
 });
 
-test("[CR363] a download of a recording that broke off goes on to its end; the player of a page gets pieces", async () => {
+test("[CR363] an interrupted recording download resumes to the end; a page's player gets pieces", async () => {
   const from = 3_000_001;
   const rest = await ask({ range: `bytes=${from}-` });
   assert.deepEqual(
@@ -69,7 +69,7 @@ test("[CR363] a download of a recording that broke off goes on to its end; the p
   assert.ok((await buffer(player)).equals(sound.subarray(0, 1024 * 1024)));
 });
 
-test("[CR521] the last bytes of a recording; what became another file meanwhile comes whole for If-Range; HEAD says all of it", async () => {
+test("[CR521] suffix ranges; a file changed meanwhile comes whole for If-Range; HEAD has every header", async () => {
   const whole = await ask();
   const etag = whole.headers.etag ?? assert.fail("no ETag");
   whole.destroy();
@@ -110,7 +110,7 @@ const createAnswers = ({ every }: System): HttpServer => createHttpServer({
   newRequestId: () => "1", renderError: () => ({ status: 500, json: {} }),
 });
 
-test("[CR522] a reader that takes a little at a time is offered the rest again and again; one that takes nothing for minutes is given up", async (context) => {
+test("[CR522] a slow reader is offered the rest again and again; one that reads nothing for minutes is dropped", async (context) => {
   const system = createManualSystem();
   const answers = createAnswers(system);
   const closed = Promise.withResolvers<void>();
@@ -167,7 +167,7 @@ test("[CR522] a reader that takes a little at a time is offered the rest again a
   assert.ok(body.length < long.length && body.equals(long.subarray(0, body.length)));
 });
 
-test("[CR364] a file that is at its end before its reader is comes whole; one that is shorter than was said breaks off", async () => {
+test("[CR364] a file written in full before it is read arrives whole; one shorter than declared breaks off", async () => {
   const answers = createAnswers(createManualSystem());
   const at = (path: string, bytes: number): void => answers.route({
     method: "GET", pattern: path, bodyBytesMax: 0,

@@ -10,7 +10,7 @@ import { assistantBody, testDataDir } from "#support/server.ts";
 
 const VALUES = '{"status":true,"summary":"They asked when we are open."}';
 
-test("[CR480] a call whose evaluation meets the stop of the server is evaluated at the next start", async (t) => {
+test("[CR480] a call whose evaluation a server stop interrupts is evaluated at the next start", async (t) => {
   const model = await startScriptedModel();
   t.after(model.close);
   const asked = Promise.withResolvers<void>();

@@ -15,7 +15,7 @@ const BEGUN: BeginTransferOutcome = {
   kind: "begun", number: 1, secondsMax: 60, afterwardsS: 60, recordingFile: null, events: [],
 };
 
-test("[CR465] of a call that is taken over while a colleague is about to be called the colleague is not, and the transfer has failed", async () => {
+test("[CR465] taking over a call about to dial a colleague cancels the dial, and the transfer has failed", async () => {
   for (const isAlone of [true, false]) {
     const begun = Promise.withResolvers<BeginTransferOutcome>();
     const sent: string[] = [];

@@ -193,7 +193,7 @@ test("[WC5] malformed messages on the call's socket get errors and do not end th
   await caller.closed();
 });
 
-test("[CR57] [CR460] a call costs the time it lasted, and its jitter stands where it was, wherever the machine's clock is set meanwhile", async () => {
+test("[CR57] [CR460] a call costs the time it lasted, and jitter keeps its place, wherever the clock is set meanwhile", async () => {
   for (const minutes of [30, -30]) {
     const { caller } = await startCall();
     await caller.until(() => caller.words.length === 2);
@@ -308,7 +308,7 @@ test("[WT30] the time for a colleague follows the balance, even if the system cl
   assert.ok(one.created_at <= one.finished_at, JSON.stringify(one));
 });
 
-test("[CR561] what was heard before keys broke it off is on record, though the page hangs up before it says how much", async () => {
+test("[CR561] speech heard before keys interrupted it is recorded, even if the page hangs up right after", async () => {
   const { caller } = await startCall({
     initial_message: "For sales press one, for all the rest stay on the line until we come.",
     tools: [{ type: "collect_keypad" }],

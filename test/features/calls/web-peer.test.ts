@@ -114,7 +114,7 @@ test("[VL215] sound takes one path at a time, packets once both sides say so; th
   }, (isGone) => isGone);
 });
 
-test("[CR432] a caller over WebRTC hears the person who took over, and no assistant; the person hears the caller", async (t) => {
+test("[CR432] a WebRTC caller hears the person who took over, not the assistant, and is heard", async (t) => {
   const caller = await startCall(server);
   await caller.until(() => caller.words.join(" ") === "Hi there.");
   const page = await FarPage.open();

@@ -103,7 +103,7 @@ async function record(callId: number, status: string) {
   return (await server.call("GET", `/user/calls/${callId}`)).body;
 }
 
-test("[CR201] the server's own caller rings where nothing can recognise speech", { timeout: 180_000 }, async () => {
+test("[CR201] the server's own caller rings even where nothing can recognise speech", { timeout: 180_000 }, async () => {
   const assistant = await newAssistant(server, DEAF);
   const { status, body } = await server.call("POST", "/user/try_call", {
     body: { assistant_id: assistant.id, lines: ["When are you open?"] },

@@ -81,7 +81,7 @@ test("[CP1] created with the contract's defaults, listed, read, changed, deleted
   assert.equal((await server.call("GET", `/user/leads/${leadId}`)).status, 404);
 });
 
-test("[CP28] a campaign takes what was said and was to be sent of its leads along, in parts; one that was left half deleted is deleted when asked again", async () => {
+test("[CP28] deleting a campaign deletes its leads' events and webhooks, in steps; a repeat completes it", async () => {
   const { key, accountId } = await server.newAccount();
   const ask = (path: string, body: object) => server.call("POST", path, { key, body });
   const caller = await newAssistant(server, { type: "outbound", status: "active" }, key);
@@ -123,7 +123,7 @@ test("[CP28] a campaign takes what was said and was to be sent of its leads alon
     [{ type: "campaign", id: String(campaignId) }]);
 });
 
-test("[CP11] its leads are counted by state, those without any too, contacts not", async () => {
+test("[CP11] its leads are counted by state, including empty states, without contacts", async () => {
   const { id } = (await create()).body.data as { id: number };
   const counts = (key = server.key) => server.call("GET", `/user/campaigns/${id}/lead-counts`, { key });
   const none = Object.fromEntries(LEAD_STATUSES.map((status) => [status, 0]));
@@ -140,7 +140,7 @@ test("[CP11] its leads are counted by state, those without any too, contacts not
   assert.deepEqual((await counts(stranger.key)).status, 404);
 });
 
-test("[CP2] what cannot be a campaign is refused by field; the plan's cap", async () => {
+test("[CP2] invalid campaigns are refused by field; the plan caps them", async () => {
   const inbound = await newAssistant(server, { type: "inbound" });
   for (const [changes, field] of [
     [{ name: " " }, "name"], [{ timezone: "Mars" }, "timezone"],
@@ -230,7 +230,7 @@ test("[CP3] start and stop: every answer of the contract", async () => {
   }]);
 });
 
-test("[CP22] the audit log has a campaign's state as it was and as it is, whoever starts or stops it", async () => {
+test("[CP22] the audit log has a campaign's state before and after, whoever starts or stops it", async () => {
   const { body: { data: { id } } } = await create({ mark_complete_when_no_leads: false });
   await setStatus({ campaign_id: id, action: "start" });
   await setStatus({ campaign_id: id, action: "stop" });
@@ -244,7 +244,7 @@ test("[CP22] the audit log has a campaign's state as it was and as it is, whoeve
     ]);
 });
 
-test("[CP26] over HTTP: figures of a campaign, a stop with its reason and who did it, a retry on record", async () => {
+test("[CP26] over HTTP: figures of a campaign, a stop with its reason and author, an audited retry", async () => {
   const { body: { data: made } } = await create({ mark_complete_when_no_leads: false });
   const id = made.id as number;
   assert.equal(made.pause, null);
@@ -273,7 +273,7 @@ test("[CP26] over HTTP: figures of a campaign, a stop with its reason and who di
   assert.equal(leads.total, 0);
 });
 
-test("[CP4] hours are what clocks show: gaps, overlaps, half hours, days of the zone", () => {
+test("[CP4] calling hours are local time: gaps, overlaps, half hours, weekdays of the zone", () => {
   const at = (iso: string): number => Date.parse(iso) * 1000;
   const open = (from: string, to: string, days: readonly Weekday[] = WEEKDAYS) => {
     const minute = (clock: string): number =>
@@ -297,7 +297,7 @@ test("[CP4] hours are what clocks show: gaps, overlaps, half hours, days of the 
   assert.equal(isOpenAt(tuesday, "America/New_York", at("2026-06-30T03:59:00Z")), false);
 });
 
-test("[CP5] what the end of a call means, and how long the breaker holds", () => {
+test("[CP5] the meaning of each call outcome, and how long the breaker stays open", () => {
   const rules = { retryOnVoicemail: false, retryOnGoalIncomplete: false, goalVariable: null };
   const call = (changes: Partial<EndedCall>): EndedCall => ({
     status: "ended_by_customer", endReason: "customer_hung_up", answeredBy: "human",

@@ -8,7 +8,7 @@ import { campaignOf, createWorld } from "#support/campaigns-by-clock.ts";
 const MINUTE = 60_000;
 const NOON = Date.UTC(2026, 5, 3, 12);
 
-test("[CP29] hours of leads who live by other clocks than the campaign's are theirs in what it says too", async () => {
+test("[CP29] hours of leads in other time zones are stated in theirs", async () => {
   const world = await createWorld({ startMs: NOON, fate: () => ({ fate: "human", seconds: 60 }) });
   // It is 8 in New York, where the campaign is, 14 in Berlin and 21 in Tokyo.
   const { id } = await world.newCampaign({ startMinute: 9 * 60, endMinute: 18 * 60 });
@@ -30,7 +30,7 @@ test("[CP29] hours of leads who live by other clocks than the campaign's are the
   await world.close();
 });
 
-test("[CP30] days of its figures are its calendar's, also half an hour off and where clocks are changed", () => {
+test("[CP30] days of its figures are its own zone's, at half-hour offsets and clock changes too", () => {
   const none = {
     answered: 0, voicemail: 0, goals: 0, busy: 0, noAnswer: 0, failed: 0, talkSeconds: 0,
     costMicros: 0,
@@ -51,7 +51,7 @@ test("[CP30] days of its figures are its calendar's, also half an hour off and w
     [["2026-10-03T13:30:00.000Z", 2], ["2026-10-04T13:00:00.000Z", 1]]);
 });
 
-test("[CP31] who was to be called, and a carrier left alone, by a clock that is set back do not wait for it", async () => {
+test("[CP31] a clock set back delays neither leads due by the old clock nor a paused carrier", async () => {
   const world = await createWorld({ startMs: NOON, fate: () => ({ fate: "failed", seconds: 1 }) });
   const { id } = await world.newCampaign({ parallelMax: 10, retryIntervalMinutes: 600 });
   const yearMs = 365 * 24 * 60 * MINUTE;

@@ -38,7 +38,7 @@ function agree(leads: Lead[], calls: Call[]): void {
   }
 }
 
-test("[CP20] killed in the middle of a campaign: no attempt twice, nobody forgotten, money right", async (t) => {
+test("[CP20] killed during a campaign: no attempt twice, nobody forgotten, charges right", async (t) => {
   const dataDir = testDataDir();
   let running: Running = await startProcess(dataDir, ENV);
   const { key } = running;

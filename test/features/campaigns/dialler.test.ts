@@ -154,7 +154,7 @@ const told = async ({ storage, accountId }: World): Promise<StatusEvent[]> =>
 const statusOf = async (world: World, leadId: number): Promise<string> =>
   (await world.features.leads.get(world.accountId, leadId)).status;
 
-test("[CP7] a carrier that fails pauses the campaign, longer each time; one call tries it again", async () => {
+test("[CP7] a failing carrier pauses the campaign, longer each time; one call tests it again", async () => {
   let isWell = false;
   const world = await createWorld({
     startMs: NOON, fate: () => ({ fate: isWell ? "human" : "failed", seconds: 1 }),
@@ -180,7 +180,7 @@ test("[CP7] a carrier that fails pauses the campaign, longer each time; one call
   await world.close();
 });
 
-test("[CP8] money that runs short stops the campaign and says why; nobody is forgotten", async () => {
+test("[CP8] a low balance stops the campaign with the reason; nobody is forgotten", async () => {
   const world = await createWorld({
     startMs: NOON, balanceMicros: 120_000, fate: () => ({ fate: "human", seconds: 600 }),
   });
@@ -218,7 +218,7 @@ test("[CP12] while the server has no room for calls nobody is dialled, and then 
   await world.close();
 });
 
-test("[CP27] a campaign that fails by a fault keeps no other from calling, and goes on once it is gone", async () => {
+test("[CP27] a campaign that keeps failing stops no other, and continues once the fault is gone", async () => {
   let failing = 0;
   const world = await createWorld({
     startMs: NOON, fate: () => ({ fate: "human", seconds: 5 }), fails: (id) => id === failing,
@@ -240,7 +240,7 @@ test("[CP27] a campaign that fails by a fault keeps no other from calling, and g
   await world.close();
 });
 
-test("[CR466] a campaign whose assistant is changed while its leads are called goes on with the new one, and is not stopped where the old one is deleted", async () => {
+test("[CR466] a campaign whose assistant is replaced goes on with the new one, even if the old is deleted", async () => {
   const changed = Promise.withResolvers<void>();
   const world = await createWorld({
     startMs: NOON, fate: () => ({ fate: "human", seconds: 5 }),
@@ -268,7 +268,7 @@ test("[CR466] a campaign whose assistant is changed while its leads are called g
   await world.close();
 });
 
-test("[CP21] a place that comes free is taken at once; one nobody waited for wakes nobody", async () => {
+test("[CP21] a freed place is taken at once; one nobody waited for triggers nothing", async () => {
   let hasRoom = false;
   let asked = 0;
   const world = await createWorld({
@@ -293,7 +293,7 @@ test("[CP21] a place that comes free is taken at once; one nobody waited for wak
   await world.close();
 });
 
-test("[CP23] figures are those of the calls, by state and by hour, with pace and end; active ones first", async () => {
+test("[CP23] figures match the calls, by state and by hour, with pace and end; active ones first", async () => {
   const fates: Record<string, Fate> = {
     "1": "busy", "2": "machine", "3": "human", "4": "goal", "5": "failed", "6": "no-answer",
   };
@@ -340,7 +340,7 @@ test("[CP23] figures are those of the calls, by state and by hour, with pace and
   await world.close();
 });
 
-test("[CP24] failed leads are called once more by reason, once however often it is asked, and no blocked ones", async () => {
+test("[CP24] failed leads are retried by reason, once however often requested, and no blocked ones", async () => {
   const world = await createWorld({
     startMs: NOON,
     fate: ({ number }) => ({ fate: number.endsWith("9") ? "failed" : "busy", seconds: 5 }),
@@ -400,7 +400,7 @@ test("[CP25] a campaign that calls nobody says why, since when, and when it goes
   await world.close();
 });
 
-test("[CP9] stopped, calls go on to their end; numbers in turn; blocked while called; plan's limit", async () => {
+test("[CP9] stopped, calls go on to their end; numbers in turn; blocked mid-call; the plan's limit", async () => {
   const world = await createWorld({
     startMs: NOON, fate: () => ({ fate: "busy", seconds: 100 }),
   });

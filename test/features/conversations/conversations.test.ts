@@ -150,7 +150,7 @@ test("[CV8] one turn at a time: later messages queue in order, too many are refu
   assert.deepEqual(statuses, [200, 200, 200, 200, 200, 429]);
 });
 
-test("[OA92] what a client accepts is read however its letters are, and a weight of zero is a no", async () => {
+test("[OA92] accepted encodings are read in any letter case, and a weight of zero is a refusal", async () => {
   const { assistant } = await fresh();
   const uuid = await newConversation(server, assistant.uuid);
   for (const [accept, type] of [

@@ -158,7 +158,7 @@ test("[DK23] a callback: an inbox item and a webhook, hidden from the visitor's 
   assert.equal((await ask({ name: "Bo", phone: "123456" })).status, 403);
 });
 
-test("[DK24] reading a message is one event in both streams; unread messages are counted", async () => {
+test("[DK24] reading is one event in both streams per message; until then the conversation is unread", async () => {
   const { uuid, ana, accountId, inbox } = await fresh(null);
   const { token: ben } = await server.app.features.accounts.createKey(accountId, "Ben");
   const count = async (): Promise<number> =>

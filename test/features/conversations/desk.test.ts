@@ -266,7 +266,7 @@ test("[DK9] a person ends a conversation; if it continues, the assistant has it"
   assert.equal(row.body.data.desk, "assistant");
 });
 
-test("[DK11] rules of an assistant ask for a person: a word, tool failures in a row, failed replies in a row", async () => {
+test("[DK11] rules of an assistant ask for a person: a word, tool failures in a row, failed replies too", async () => {
   const { key, assistant } = await fresh({
     desk: { words: ["human", "talk to"], after_tool_failures: 2, after_unanswered: 2 },
   });

@@ -14,7 +14,7 @@ const KILLS = IS_PROOF ? 2 : 1;
 const PER_PAGE = 100;
 const ENV = { PARLEY_SPEECH: "loopback" };
 
-test("[LD138] [LD139] killed or stopped in the middle of an import and sent again with duplicates skipped, every lead is there once", async () => {
+test("[LD138] [LD139] killed or stopped during an import and resent with duplicates skipped, every lead is there once", async () => {
   const dataDir = testDataDir();
   let running: Running = await startProcess(dataDir, ENV);
   const { key } = running;

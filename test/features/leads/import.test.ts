@@ -41,7 +41,7 @@ const leadsOf = async (campaignId: number) =>
     total: number; data: { phone_number: string; variables: object }[];
   };
 
-test("[LD135] a workbook is imported and previewed like CSV: its first shown sheet, rows numbered as in it", async () => {
+test("[LD135] a workbook is imported and previewed like CSV: its first visible sheet, its own row numbers", async () => {
   const book = makeXlsx([
     { name: "Notes", isHidden: true, rows: [["phone"], ["+15550100900"]] },
     {
@@ -92,7 +92,7 @@ test("[LD135] a workbook is imported and previewed like CSV: its first shown she
   assert.equal((await leadsOf(campaignId)).total, 2);
 });
 
-test("[LD141] of a number without its + or with digits cut by a spreadsheet it is said what it lacks", async () => {
+test("[LD141] a number without its +, or with digits cut by a spreadsheet, is refused with what it lacks", async () => {
   const campaign_id = await newCampaign();
   const messages = async (file: Buffer | string, name: string) =>
     (await send("import", file, { campaign_id }, name)).body.data.errors
@@ -105,7 +105,7 @@ test("[LD141] of a number without its + or with digits cut by a spreadsheet it i
   assert.deepEqual(await messages(xlsxAround(cells), "leads.xlsx"), [NO_COUNTRY]);
 });
 
-test("[LD143] a header's commas within names, an Excel file's sep= and blank lines before it mislead no import", async () => {
+test("[LD143] commas in header names, an Excel file's sep= and leading blank lines do not break an import", async () => {
   const files = {
     names: "Name, Vorname;phone\nRoss, Ann;+15550100301\n",
     quoted: "\"Name, Vorname, Titel\";phone;city\nRoss;+15550100301;Ulm\n",
@@ -123,7 +123,7 @@ test("[LD143] a header's commas within names, an Excel file's sep= and blank lin
   assert.deepEqual([body.data.delimiter, body.data.rows[0].row], [";", 2]);
 });
 
-test("[LD142] a workbook's number is read as its cell shows it: with its zeros in front, behind its +", async () => {
+test("[LD142] a workbook's number is read as its cell displays it: with leading zeros, after its +", async () => {
   const campaignId = await newCampaign();
   const { body } = await send("import", makeXlsx([{
     name: "Kunden", rows: [
@@ -141,7 +141,7 @@ test("[LD142] a workbook's number is read as its cell shows it: with its zeros i
   ]);
 });
 
-test("[LD136] what is no workbook, or a hostile one, is refused with why, and leaves nothing behind", async () => {
+test("[LD136] an invalid or hostile workbook is refused with the reason, and leaves nothing behind", async () => {
   const campaign_id = await newCampaign();
   const refused = async (file: Buffer | string) => {
     const said = await Promise.all(["import", "import/preview"].map(async (path) => {
@@ -176,7 +176,7 @@ test("[LD136] what is no workbook, or a hostile one, is refused with why, and le
 
 interface Progress { import_id: string; rows: number; rows_total: number }
 
-test("[LD137] who watches the account is told how many rows of an import are done, of how many; given up, it goes on to its end", async () => {
+test("[LD137] account watchers see an import's rows done and total; an abandoned import runs to its end", async () => {
   const rows = Array.from({ length: 5000 }, (_, at) => at % 50 === 7
     ? `nobody,"Two\r\nlines ${at}"`
     : `+4915${String(200_000_000 + at)},${at % 50 === 8 ? "5\" pipe" : at}`);
@@ -211,7 +211,7 @@ test("[LD137] who watches the account is told how many rows of an import are don
   assert.equal((await leadsOf(other)).total, 4900);
 });
 
-test("[LD140] a number behind the apostrophe that keeps it from being a formula, or within unseen marks, is imported as it is", async () => {
+test("[LD140] a number after a formula-blocking apostrophe, or among invisible characters, is imported", async () => {
   const rows = [
     ["phone", "name"], ["'+49 151 11111101", "'=Ada"], ["\u202a+49 151 11111102\u202c", "'t Hooft"],
     ["\ufeff+49 151 11111103\u200e", "'-5"],

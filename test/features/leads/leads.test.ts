@@ -62,7 +62,7 @@ test("[LD1] a lead is created with its contacts, numbers as E.164, variables mer
   assert.deepEqual(await lead(id), body.data);
 });
 
-test("[LD2] what cannot be a lead is refused by field; a duplicate unless it is allowed", async () => {
+test("[LD2] invalid leads are refused by field; a duplicate unless allowed", async () => {
   const campaignId = await newCampaign();
   const none = await add(999_999, { phone_number: "+15550100042" });
   assert.deepEqual([none.status, none.body], [404, { message: "Campaign not found" }]);
@@ -92,7 +92,7 @@ test("[LD2] what cannot be a lead is refused by field; a duplicate unless it is 
   assert.equal((await server.call("POST", "/user/lead", { key: null, body: same })).status, 401);
 });
 
-test("[LD3] the list: filters, pages, contacts inside; nobody sees another's leads", async () => {
+test("[LD3] the list: filters, pages, contacts included; nobody sees another account's leads", async () => {
   const campaignId = await newCampaign();
   for (const ending of ["0061", "0062", "0063"]) {
     await add(campaignId, {
@@ -121,7 +121,7 @@ test("[LD3] the list: filters, pages, contacts inside; nobody sees another's lea
   }
 });
 
-test("[LD4] an update as the contract words it, by both paths", async () => {
+test("[LD4] an update as the contract words it, on both paths", async () => {
   const [from, to] = [await newCampaign(), await newCampaign("Second")];
   const { body: made } = await add(from, {
     phone_number: "+15550100071", variables: { customer_name: "Eva", email: "e@example.org" },
@@ -169,7 +169,7 @@ test("[LD4] an update as the contract words it, by both paths", async () => {
   }
 });
 
-test("[LD5] set by hand: created begins anew, exhausted goes on with the first contact", async () => {
+test("[LD5] status set by hand: created starts over, exhausted continues with the first contact", async () => {
   const campaignId = await newCampaign();
   const { body: { data } } = await add(campaignId, {
     phone_number: "+15550100081",
@@ -194,7 +194,7 @@ test("[LD5] set by hand: created begins anew, exhausted goes on with the first c
   assert.deepEqual(await states(), ["completed", "created"]);
 });
 
-test("[LD130] the change of a secondary contact's status names its lead", async () => {
+test("[LD130] changing a secondary contact's status publishes its lead", async () => {
   const { body: { data } } = await add(await newCampaign(), {
     phone_number: "+15550100084", secondary_contacts: [{ phone_number: "+15550100085" }],
   });
@@ -210,7 +210,7 @@ test("[LD130] the change of a secondary contact's status names its lead", async 
     ]);
 });
 
-test("[LD6] a deleted lead is gone with its contacts; strangers cannot", async () => {
+test("[LD6] a deleted lead is gone with its contacts; strangers cannot delete it", async () => {
   const { body: { data } } = await add(await newCampaign(), {
     phone_number: "+15550100091", secondary_contacts: [{ phone_number: "+15550100092" }],
   });
@@ -225,7 +225,7 @@ test("[LD6] a deleted lead is gone with its contacts; strangers cannot", async (
   }
 });
 
-test("[LD7] 10,000 rows with broken ones: every row is counted, none is lost", async () => {
+test("[LD7] 10,000 rows with invalid ones: every row is counted, none is lost", async () => {
   const campaignId = await newCampaign();
   const rows: string[] = [];
   const wanted: string[] = [];
@@ -265,7 +265,7 @@ test("[LD7] 10,000 rows with broken ones: every row is counted, none is lost", a
   assert.equal(allowed.body.data.imported, 1);
 });
 
-test("[LD8] spellings of files: BOM, semicolons, quotes, blank lines; and files that are none", async () => {
+test("[LD8] file variants: BOM, semicolons, quotes, blank lines; and files that are none", async () => {
   const campaignId = await newCampaign();
   const { body } = await upload(campaignId, [
     "\ufeffName;Phone;;city", "\"Eva; M.\";+49 151 11111111;x;", "", "5\" pipe;+15550100201;;Ulm",
@@ -291,7 +291,7 @@ test("[LD8] spellings of files: BOM, semicolons, quotes, blank lines; and files 
   assert.equal(await refused(campaignId, "phone\n+15550100205", stranger.key), 404);
 });
 
-test("[LD131] a number the campaign has is left out, added once more or updated, as asked; twice is as once", async () => {
+test("[LD131] a number already in the campaign is skipped, added or updated, as asked; repeats count once", async () => {
   const campaignId = await newCampaign();
   const leadsOf = async () => (await server.call(
     "GET", `/user/leads?campaign_id=${campaignId}`)).body.data.map(
@@ -314,7 +314,7 @@ test("[LD131] a number the campaign has is left out, added once more or updated,
   assert.equal(status, 422);
 });
 
-test("[LD132] files as Windows and spreadsheets write them: UTF-16, Windows-1252, bars between columns", async () => {
+test("[LD132] Windows and spreadsheet files: UTF-16, Windows-1252, bars between columns", async () => {
   const campaignId = await newCampaign();
   const text = (number: string) => `phone|name\r\n${number}|Zoë Müller\r\n`;
   const utf16 = Buffer.from(`\ufeff${text("+15550100401")}`, "utf16le");
@@ -332,7 +332,7 @@ test("[LD132] files as Windows and spreadsheets write them: UTF-16, Windows-1252
 const preview = (text: string | Buffer<ArrayBuffer> | null, key = server.key) =>
   upload(0, text, {}, key, "import/preview");
 
-test("[LD133] the beginning of a file is shown as the import would read it, with what its columns seem to be", async () => {
+test("[LD133] a preview shows the start of a file as the import reads it, with guessed columns", async () => {
   const { status, body } = await preview([
     "\ufeffVorname;Kundennummer;Mobil;Vorname;;{x}", "Eva;17;+49 151 11111111;Ann;z;", "",
     `${"Al".repeat(200)};18;+15550100201;;;`, "\"Bo;19;+15550100202;;;", ...Array.from(
@@ -370,7 +370,7 @@ test("[LD133] the beginning of a file is shown as the import would read it, with
   assert.equal((await preview("phone", "nobody")).status, 401);
 });
 
-test("[LD134] a mapping says which column is the number, which become which variables and which none", async () => {
+test("[LD134] a mapping says which column is the number, which become variables and which are left out", async () => {
   const campaignId = await newCampaign();
   const text = "Wer;Rufnummer;phone;Rest\nEva;+15550100601;home;x\n;+15550100602;;y\n";
   const mapped = (mapping: unknown, file = text) => upload(
@@ -412,7 +412,7 @@ test("[LD134] a mapping says which column is the number, which become which vari
   assert.equal(most.body.data?.imported, 1, JSON.stringify(most.body));
 });
 
-test("[LD9] a blocked number is blacklisted in every campaign, refused to make_call, also later", async () => {
+test("[LD9] a blocked number is blacklisted in every campaign and refused to make_call, later ones too", async () => {
   const number = "+15550100301";
   const campaignId = await newCampaign();
   const { body: { data: before } } = await add(campaignId, { phone_number: number });

@@ -19,7 +19,7 @@ const stepsOf = async (key: string): Promise<Record<string, Step>> => {
   return Object.fromEntries((body.steps as Step[]).map((step) => [step.step, step]));
 };
 
-test("[TP1] each template makes assistant, knowledge and tool together, and removes them together", async () => {
+test("[TP1] each template creates assistant, knowledge and tool together, and removes them together", async () => {
   const { key } = await server.newAccount();
   const { body: gallery } = await server.call("GET", "/user/templates", { key });
   assert.equal(gallery.data.length, 6);
@@ -52,7 +52,7 @@ test("[TP1] each template makes assistant, knowledge and tool together, and remo
   }
 });
 
-test("[TP2] a template that lacks what it needs makes nothing, and another account's set stays", async () => {
+test("[TP2] a template with missing values creates nothing, and another account's set stays", async () => {
   const { key } = await server.newAccount();
   const refused = await server.call("POST", "/user/template-sets", {
     key, body: { template: "website_faq" },
@@ -77,7 +77,7 @@ test("[TP2] a template that lacks what it needs makes nothing, and another accou
   assert.equal((await server.call("DELETE", path, { key })).status, 200);
 });
 
-test("[TP3] first steps are done by their proofs, and stay put away until they are taken out", async () => {
+test("[TP3] first steps are done by evidence, and stay dismissed until brought back", async () => {
   const { key } = await server.newAccount();
   assert.deepEqual(Object.values(await stepsOf(key)).map(({ done }) => done),
     [false, false, false, false, false]);
@@ -118,7 +118,7 @@ test("[TP3] first steps are done by their proofs, and stay put away until they a
   assert.equal((await server.call("GET", `/user/calls/${set.call_id}`, { key })).status, 404);
 });
 
-test("[TP4] a view is kept under its name, replaced by another of the name, and gone when deleted", async () => {
+test("[TP4] a view is saved by name, replaced by another of that name, and gone when deleted", async () => {
   const { key } = await server.newAccount();
   const save = (query: string, name = "Missed") => server.call("POST", "/user/views", {
     key, body: { list: "calls", name, query },

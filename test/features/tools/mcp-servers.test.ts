@@ -356,7 +356,7 @@ test("[TL137] resources an MCP server embeds are read, and linked ones are named
   assert.deepEqual(await turnWith(id, {}), [{ text }]);
 });
 
-test("[TL179] an MCP server that sends requests before its result is answered, and need not end its stream", async (t) => {
+test("[TL179] an MCP server that sends requests before its result gets answers, and need not end its stream", async (t) => {
   const told: unknown[] = [];
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const asking = await startEndpoint();

@@ -103,7 +103,7 @@ async function eventsAfter(server: Server, position: string) {
   return { ids, next };
 }
 
-test("[WH12] killed again and again while receivers fail: each message arrives, in order, signed, hardly twice", { timeout: 900_000 }, async (context) => {
+test("[WH12] killed repeatedly while receivers fail: each message arrives, in order, signed, rarely twice", { timeout: 900_000 }, async (context) => {
   const model = await startScriptedModel({ tokens: 3, record: false });
   const receiver = await startWebhookReceiver();
   const taken: Received[] = [];

@@ -6,7 +6,7 @@ import { newAssistant, newConversation, startTestServer } from "#support/server.
 const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });
 after(() => server.close());
 
-test("[WH14] an endpoint asks for events there are, and the reference says what each of them has", async () => {
+test("[WH14] an endpoint can only ask for existing events, and the reference describes each", async () => {
   const ask = (events: string[]) => server.call("POST", "/user/webhook-endpoints", {
     body: { url: "https://hooks.example.com/parley", events },
   });
@@ -41,7 +41,7 @@ test("[WH14] an endpoint asks for events there are, and the reference says what 
   }
 });
 
-test("[WH15] an event says when it is published whether webhooks of it wait; what nobody asked for has nobody look for any", async () => {
+test("[WH15] an event is published with whether webhooks wait for it; unwanted ones trigger no lookup", async () => {
   const { accountId, key } = await server.newAccount({ balance: "0" });
   const path = "/user/webhook-endpoints";
   const made = await server.call("POST", path, {

@@ -22,7 +22,7 @@ after(async () => {
   for (const one of [server, model, receiver, other]) await one.close();
 });
 
-test("[WH90] a conversation that is deleted while its webhook waits for the evaluation is told to nobody", async () => {
+test("[WH90] a conversation deleted while its webhook waits for the evaluation is sent to nobody", async () => {
   const evaluating = Promise.withResolvers<void>();
   const evaluated = Promise.withResolvers<void>();
   model.script(({ messages }) => {
@@ -54,7 +54,7 @@ test("[WH90] a conversation that is deleted while its webhook waits for the eval
   assert.deepEqual(receiver.received.map((one) => one.body.conversation_id), [second]);
 });
 
-test("[WH91] what the address of before says to a message on its way neither switches the endpoint off nor puts the message off", async () => {
+test("[WH91] a late answer from an endpoint's old address neither disables it nor delays the message", async () => {
   for (const refused of [410, 500]) {
     const asked = Promise.withResolvers<ServerResponse>();
     receiver.answer((_, response) => asked.resolve(response));
@@ -78,7 +78,7 @@ test("[WH91] what the address of before says to a message on its way neither swi
   assert.equal(other.received.length, 2);
 });
 
-test("[WH100] an endpoint with another address is failing since that address failed", async () => {
+test("[WH100] after a change of address an endpoint counts as failing from the new address's first failure", async () => {
   receiver.answer((_, response) => response.writeHead(500).end());
   const { body: { data: { id } } } = await server.call("POST", "/user/webhook-endpoints", {
     body: { url: receiver.url, events: ["*"] },
@@ -93,7 +93,7 @@ test("[WH100] an endpoint with another address is failing since that address fai
   await server.call("DELETE", `/user/webhook-endpoints/${id}`);
 });
 
-test("[WH92] an endpoint that is hurried while its next message is read is sent it at once", async () => {
+test("[WH92] an endpoint that is hurried while its next message is read gets it at once", async () => {
   const system = createManualSystem();
   const endpoint = { id: 1, accountId: 1, url: "https://hooks.example.com/" } as Endpoint;
   const headAt = (nextAt: number): Head => ({

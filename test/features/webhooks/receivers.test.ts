@@ -44,7 +44,7 @@ async function tried(url = receiver.url) {
   return { delivery: delivery!, endpoint };
 }
 
-test("[WH16] an answer counts by its status however long it is: what was taken is not sent again", async () => {
+test("[WH16] a response counts by its status, however long: an accepted message is not resent", async () => {
   receiver.answer((_, response) => void response.end("<p>Thanks".repeat(100_000)));
   assert.equal((await tried()).delivery.state, "delivered");
   receiver.answer((_, response) => void response.writeHead(410).end("x".repeat(100_000)));
@@ -52,7 +52,7 @@ test("[WH16] an answer counts by its status however long it is: what was taken i
   assert.deepEqual([delivery.state, delivery.last_status, endpoint.status], ["dead", 410, "disabled"]);
 });
 
-test("[WH20] an answer that comes packed is named so, where its bytes are no text", async () => {
+test("[WH20] a compressed response whose bytes are no text is reported as compressed", async () => {
   const packed = gzipSync("No such order");
   receiver.answer((_, response) =>
     void response.writeHead(400, { "content-encoding": "gzip" }).end(packed));
@@ -61,7 +61,7 @@ test("[WH20] an answer that comes packed is named so, where its bytes are no tex
     [400, `(${packed.length} bytes, packed as gzip)`]);
 });
 
-test("[WH17] a receiver that names a time in its Retry-After is not asked before", async () => {
+test("[WH17] a receiver's Retry-After is respected", async () => {
   const at = Math.ceil(system.now() / 1_000_000 + 600) * 1000;
   receiver.answer((_, response) =>
     void response.writeHead(503, { "retry-after": new Date(at).toUTCString() }).end());
@@ -94,7 +94,7 @@ test("[WH19] a delivery says why its receiver could not be reached", async (t) =
   }
 });
 
-test("[WH110] a clock that jumps ahead by days switches off no endpoint that has failed for a moment; one that stays does", async () => {
+test("[WH110] a clock days ahead disables no endpoint that failed for a moment; one that stays ahead does", async () => {
   receiver.answer((_, response) => void response.writeHead(500).end());
   const { endpoint: { id } } = await tried();
   const read = async (path: string) => (await server.call("GET", path)).body.data;

@@ -7,7 +7,7 @@ import { startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
-test("[WH95] a receiver that does not answer keeps no server from stopping; it gets the message again", async (t) => {
+test("[WH95] a receiver that never answers does not keep a server from stopping; it gets the message again", async (t) => {
   const receiver = await startWebhookReceiver();
   t.after(receiver.close);
   receiver.answer(() => undefined);

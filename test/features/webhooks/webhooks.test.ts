@@ -85,7 +85,7 @@ async function settled(
   }
 }
 
-test("[WH1] endpoints: made with a secret, listed, changed, removed; nobody else's; few", async () => {
+test("[WH1] endpoints: created with a secret, listed, changed, removed; per account; limited in number", async () => {
   const { call, endpoint, accountId } = await subscribed();
   assert.match(endpoint.secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
   const { accounts } = server.app.features;
@@ -121,7 +121,7 @@ test("[WH1] endpoints: made with a secret, listed, changed, removed; nobody else
   assert.equal((await call("GET", `/user/webhook-endpoints/${endpoint.id}`)).status, 404);
 });
 
-test("[WH2] an event comes once, signed as Standard Webhooks say, with its place in the log", async () => {
+test("[WH2] an event is delivered once, signed per Standard Webhooks, with its place in the log", async () => {
   const { receiver, endpoint, credit, call, deliveries } = await subscribed();
   await credit(3);
   const [message] = await receiver.until(1);
@@ -142,7 +142,7 @@ test("[WH2] an event comes once, signed as Standard Webhooks say, with its place
   assert.throws(() => verify(endpoint.secret, { ...message, text: message.text.replace("3", "4") }));
 });
 
-test("[WH3] what is not taken is tried again in time, what is behind it waits, then comes in order", async () => {
+test("[WH3] a rejected message is retried on schedule; later ones wait and then come in order", async () => {
   const { receiver, credit, deliveries } = await subscribed();
   receiver.answer((_, response) => void response.writeHead(500).end("no"));
   await credit(1);
@@ -172,7 +172,7 @@ test("[WH3] what is not taken is tried again in time, what is behind it waits, t
   assert.equal(new Set(receiver.received.slice(0, before + 1).map(({ id }) => id)).size, 1);
 });
 
-test("[WH18] what waits to be tried again is sent in time when the clock is set back, or the machine slept", async () => {
+test("[WH18] retries are sent in time when the clock is set back or the machine slept", async () => {
   for (const stepMs of [-86_400_000, 86_400_000]) {
     const { receiver, credit, deliveries } = await subscribed();
     receiver.answer((_, response) => void response.writeHead(503, { "retry-after": "600" }).end());
@@ -185,7 +185,7 @@ test("[WH18] what waits to be tried again is sent in time when the clock is set 
   }
 });
 
-test("[WH4] after the last attempt a message is given up and the next goes; one call sends it again", async () => {
+test("[WH4] after the last attempt a message is given up and the next is sent; one request resends it", async () => {
   const { receiver, credit, deliveries, call } = await subscribed();
   receiver.answer(({ body }, response) =>
     void response.writeHead((body.data as { change: number }).change === 1 ? 400 : 200).end());
@@ -211,7 +211,7 @@ test("[WH4] after the last attempt a message is given up and the next goes; one 
   }
 });
 
-test("[WH5] 410 switches an endpoint off, days of failure too; what comes meanwhile is kept for replay", async () => {
+test("[WH5] 410, or days of failure, disables an endpoint; events meanwhile are kept for replay", async () => {
   const { receiver, credit, deliveries, call, endpoint } = await subscribed();
   receiver.answer((_, response) => void response.writeHead(410).end());
   await credit(1);
@@ -238,7 +238,7 @@ test("[WH5] 410 switches an endpoint off, days of failure too; what comes meanwh
   assert.deepEqual((await deliveries()).slice(0, 2).map(({ state: one }) => one), ["dead", "dead"]);
 });
 
-test("[WH6] an address inside is not reached; redirects are not followed; an answer without end is cut", async () => {
+test("[WH6] private addresses are not reached; redirects are not followed; endless answers are cut", async () => {
   const closed = await startTestServer({ system });
   closings.push(closed.close);
   const guarded = await subscribed(["balance_changed"], closed);
@@ -259,7 +259,7 @@ test("[WH6] an address inside is not reached; redirects are not followed; an ans
   assert.equal(large?.state, "delivered");
 });
 
-test("[WH7] a rotated secret signs beside the one before for a day; Retry-After is waited for", async () => {
+test("[WH7] after rotation the old secret signs along for a day; Retry-After is respected", async () => {
   const { receiver, credit, call, endpoint, deliveries } = await subscribed();
   const { body } = await call("POST", `/user/webhook-endpoints/${endpoint.id}/rotate-secret`);
   assert.notEqual(body.data.secret, endpoint.secret);
@@ -279,7 +279,7 @@ test("[WH7] a rotated secret signs beside the one before for a day; Retry-After 
   assert.ok(waitMs > 599_000 && waitMs < 601_000, `${waitMs}`);
 });
 
-test("[WH8] events to pull: in order from a position, with a page's end and a gap told", async () => {
+test("[WH8] events to pull: in order from a position, with page ends and gaps reported", async () => {
   const { call, credit, accountId } = await subscribed();
   for (const dollars of [1, 2, 3]) await credit(dollars);
   const first = (await call("GET", "/user/events?limit=2")).body;
@@ -312,7 +312,7 @@ const answerAll = (): void => model.script(({ messages }) => ({
   tokens: [String(messages[0]?.content).includes("evaluate finished") ? "{\"happy\":true}" : "Nine."],
 }));
 
-test("[WH9] after a call its webhook says what the contract says; its answer is on the call", async () => {
+test("[WH9] after a call its webhook has the contract's content; its answer is on the call", async () => {
   answerAll();
   const receiver = await newReceiver();
   receiver.answer((_, response) => void response.end("{\"ticket\":7}"));
@@ -410,7 +410,7 @@ test("[WH10] before an inbound call its webhook may set variables; without an an
   }));
 });
 
-test("[WH11] a conversation that ended is told with its evaluation, once unless wanted again", async () => {
+test("[WH11] an ended conversation is sent with its evaluation, once unless requested again", async () => {
   answerAll();
   const receiver = await newReceiver();
   const assistant = await newAssistant(live, {

@@ -5,7 +5,7 @@ import { openCarrier } from "#providers/carriers/loopback-numbers.ts";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
-test("[CR594] who is called for a try and is not greeted says hello all the same", () => {
+test("[CR594] a try call's callee that gets no greeting says hello all the same", () => {
   const system = createManualSystem();
   const carrier = openCarrier({
     system, engines: { speak: (text, rate, ready) => ready(loopbackAudio(text, rate)) },

@@ -63,7 +63,7 @@ async function recordedCall(): Promise<number> {
 const recordingUrl = async (id: number): Promise<string> =>
   String((await server.call("GET", `/user/calls/${id}`, { key })).body.recording_url);
 
-test("[CR360] a recording kept as Opus: made after the call, the same link, ranges, played and sought by a browser, gone with its call", { skip, timeout: 180_000 }, async (t) => {
+test("[CR360] an Opus recording: made after the call, same link and ranges, plays, seeks, goes with its call", { skip, timeout: 180_000 }, async (t) => {
   const id = await recordedCall();
   const url = await recordingUrl(id);
   const before = await fetch(url);

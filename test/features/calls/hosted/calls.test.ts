@@ -294,7 +294,7 @@ test("[TW71] speech over a reply drops the audio on its way", async () => {
   model.script(null);
 });
 
-test("[CR430] a caller over a hosted carrier hears the person who took over, and no assistant; the person hears the caller", async () => {
+test("[CR430] a hosted carrier's caller hears the person who took over, not the assistant, and is heard", async () => {
   model.script(() => ({ tokens: ANSWER }));
   const { callId, phone } = await talking();
   const asked = model.requests.length;

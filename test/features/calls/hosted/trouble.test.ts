@@ -49,7 +49,7 @@ test("[TW110] hanging up during a transfer request is a hang-up, and the call ha
   assert.equal(call.transfers[0].status, "failed");
 });
 
-test("[CR560] keys that break off what the assistant says come behind it: on record, in time and for the model", async () => {
+test("[CR560] keys that interrupt speech come after what was heard of it: on record, in time and for the model", async () => {
   const asked: unknown[] = [];
   model.script(({ messages }) => {
     asked.push(messages.slice(1).map(({ role, content }) => `${role}: ${String(content)}`));
@@ -73,7 +73,7 @@ test("[CR560] keys that break off what the assistant says come behind it: on rec
   assert.deepEqual(asked, [[`assistant: ${menu!.text}`, `user: ${keys!.text}`]]);
 });
 
-test("[CR562] a call whose hang-up the carrier cannot take is hung up a moment later", { timeout: 20_000 }, async () => {
+test("[CR562] a hang-up the carrier rejects is repeated a moment later", { timeout: 20_000 }, async () => {
   const { id } = await world.desk();
   const { callId, sid } = await world.dial(id);
   let refused = 0;

@@ -209,7 +209,7 @@ test("[VL280] keys interrupt a realtime model, and follow its words in transcrip
   assert.deepEqual(call.recorded, ["", ...call.texts]);
 });
 
-test("[CR580] tones of an answering machine that sound like keys do not break off the message it is left, after which the call ends", () => {
+test("[CR580] an answering machine's key-like tones do not interrupt its message; then the call ends", () => {
   const call = answeredCall({
     voicemail: { detects: true, message: "Please call us back.", ends: true },
   });
@@ -228,7 +228,7 @@ test("[CR580] tones of an answering machine that sound like keys do not break of
   assert.equal(call.interrupts.includes("message"), false);
 });
 
-test("[CR590] tones of an answering machine are no keys later on either, where the call goes on, and not on record", () => {
+test("[CR590] an answering machine's tones are no keys later either, if the call goes on, nor recorded", () => {
   const call = answeredCall({
     voicemail: { detects: true, message: "Please call us back.", ends: false },
   });
@@ -241,7 +241,7 @@ test("[CR590] tones of an answering machine are no keys later on either, where t
   assert.deepEqual([call.texts, call.recorded.filter((text) => text !== "")], [[], []]);
 });
 
-test("[CR593] an operator's words given while the customer speaks go to a model that hears by itself at their end", () => {
+test("[CR593] a realtime model gets an operator's words when the customer stops speaking", () => {
   const call = answeredCall({});
   call.reports("speech_start");
   assert.ok(call.session.say("One moment please."));

@@ -135,7 +135,7 @@ test("[VL86] a voicemail message is left even if the call goes on, and a person 
   assert.equal(played.over?.reason, "customer_hung_up");
 });
 
-test("[CR590] tones of an answering machine that is left a message are no keys, where the call goes on too", () => {
+test("[CR590] an answering machine's tones are no keys after its message, if the call goes on", () => {
   const played = goOnBehindMachine([{ waitMs: 1000 }, { dtmf: "1" }, { waitMs: 9000 }]);
   assert.deepEqual(played.answeredBy, ["machine"]);
   assert.deepEqual(played.questions, []);
@@ -228,7 +228,7 @@ test("[VL29] an operator's words are spoken when nobody is talking; a muted assi
   assert.deepEqual(muted.heard, []);
 });
 
-test("[CR591] an operator's words given while the customer speaks are said after the answer to them", () => {
+test("[CR591] an operator's words given while the customer speaks are said after the reply to them", () => {
   const talk: CallerStep[] = [
     { quietMs: 300 }, { say: "When are you open on Saturday?" }, { quietMs: 1500 }, { hangUp: true },
   ];
@@ -248,7 +248,7 @@ test("[CR591] an operator's words given while the customer speaks are said after
   }
 });
 
-test("[CR592] an operator's words are said too where the assistant had nothing to answer, or nobody was understood", () => {
+test("[CR592] an operator's words are said even if the assistant has no answer or understood nobody", () => {
   const unanswered = playCall({
     steps: [{ quietMs: 300 }, { say: "Well." }, { waitMs: 8000 }, { hangUp: true }], answer: () => "",
     during: (session, after) => after(6000, () => assert.ok(session.say("One moment please."))),

@@ -237,7 +237,7 @@ test("[SC42] keys, hold and the operator's hang-up work with another vendor's te
 /** What the person who takes over says; and what speech made of numbers sounds like. */
 const [HUM_HZ, SPEECH_HZ] = [440, RATE / 8];
 
-test("[CR431] a telephone hears the person who took over, and no assistant; the person hears the telephone", { skip, timeout: 180_000 }, async () => {
+test("[CR431] a telephone hears the person who took over, not the assistant, and is heard", { skip, timeout: 180_000 }, async () => {
   const world = await startWorld();
   const { number } = await world.desk({ initial_message: "Hello" });
   const phone = await startPhone({ microphone: joined([seconds(4), sineOf(600, RATE, 60)]) });
