@@ -32,6 +32,22 @@ test("[CF2] all mistakes are reported at once, and the program exits with 78", (
   for (const name of Object.keys(environment)) assert.match(ran.stderr, new RegExp(name));
 });
 
+test("[CF121] a wrong value is one mistake: the settings that depend on it are not reported too", () => {
+  const belonging: Record<string, string>[] = [
+    { PARLEY_SMTP_URL: "x", PARLEY_SMTP_FROM: "me@example.com" },
+    { PARLEY_OIDC_ISSUER: "https://login.example.com", PARLEY_OIDC_CLIENT_ID: "id",
+      PARLEY_OIDC_CLIENT_SECRET: "secret", PARLEY_OIDC_DEFAULT_ROLE: "viewer", PARLEY_OIDC_DOMAINS: "*" },
+    { PARLEY_NATS_URL: "nats://127.0.0.1", PARLEY_DATABASE_URL: "x", PARLEY_FILES_URL: "x" },
+  ];
+  const found = belonging.map((environment) => {
+    const outcome = readConfig(environment);
+    return outcome.kind === "invalid" ? outcome.problems.map((text) => text.split(" ", 1)[0]) : [];
+  });
+  assert.deepEqual(found, [
+    ["PARLEY_SMTP_URL"], ["PARLEY_OIDC_DOMAINS"], ["PARLEY_DATABASE_URL", "PARLEY_FILES_URL"],
+  ]);
+});
+
 test("[CF3] unknown PARLEY_ names get a warning with the name that was meant", () => {
   const meant = {
     PARLEY_MODEL_LINK: "PARLEY_MODEL_", PARLEY_PROT: "PARLEY_PORT", PARLEY_DATADIR: "PARLEY_DATA_DIR",
