@@ -56,7 +56,7 @@ test("[OP179] process metrics are collected from the first scrape on, which alre
   await server.close();
 });
 
-test("[OP206] a sandbox that forbids inspecting a file is not taken for one without files", () => {
+test("[OP206] a sandbox that forbids opening files is not taken for running out of file descriptors", () => {
   const { openSync } = fs;
   fs.openSync = () => {
     throw Object.assign(new Error("EACCES: permission denied"), { code: "EACCES" });
