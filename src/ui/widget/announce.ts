@@ -13,7 +13,13 @@ function sentences(text: string): string[] {
   // Firefox has Segmenter only since 2024: without it, lines are read, each once it is whole.
   if (!("Segmenter" in Intl)) return text.match(/[^\n]*\n|[^\n]+/g) ?? [];
   const segments = new Intl.Segmenter(undefined, { granularity: "sentence" }).segment(text);
-  return [...segments].map(({ segment }) => segment);
+  const found: string[] = [];
+  for (const { segment } of segments) {
+    // The number of a list's item ends no sentence.
+    if (/^\s*\d+[.)]\s*$/.test(found.at(-1) ?? "")) found.push((found.pop() ?? "") + segment);
+    else found.push(segment);
+  }
+  return found;
 }
 
 export function createAnnouncer(region: HTMLElement): Announcer {

@@ -158,9 +158,18 @@ export function renderMarkdown(text: string, isWhole: boolean, say: Say): HTMLEl
   return made;
 }
 
+/** A table's row without its lines, with a pause between cells. */
+const cellsOf = (row: string): string =>
+  row.split("|").map((cell) => cell.trim()).filter((cell) => cell !== "").join(", ");
+
 /** What is read aloud: the words without their marks. */
 export function plainText(text: string): string {
   return text
+    // The lines around code, below a table's head and across the page say nothing.
+    .replace(/^ *(```|~~~).*$|^[ |:]*-[ |:-]*$/gm, "")
+    .replace(/^ *\|.*\|[ \t]*$/gm, cellsOf)
+    .replace(/^ {0,3}(> ?)+/gm, "")
+    .replaceAll("~~", "")
     .replace(/!?\[([^[\]\n]+)\]\([^()\s]+\)/g, "$1")
     .replace(/^\s{0,3}(#{1,6}|[-*+])\s+/gm, "")
     // The character before is captured and put back: Safari of 2022 has no lookbehind.

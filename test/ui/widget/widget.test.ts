@@ -375,31 +375,6 @@ test("[WG15] attributes of older embed codes override the settings, and a call c
   await seen.page.context().close();
 });
 
-test("[WG16] screen readers announce whole sentences, each once", { skip }, async () => {
-  await withWidget({}, async (seen) => {
-    // A panel that comes late finds the greeting there.
-    const greeted = seen.page.waitForResponse(/\/stream\?after=/);
-    await seen.page.route("**/widget-chat.js", (route) => greeted.then(() => route.continue()));
-    await open(seen);
-    await seen.page.evaluate(`{
-      const region = document.querySelector("assistant-chat").shadowRoot.querySelector("[aria-live=polite]");
-      window.told = [...region.children].map((line) => line.textContent);
-      new MutationObserver((changes) => changes.forEach(({ addedNodes }) =>
-        addedNodes.forEach((line) => told.push(line.textContent))))
-        .observe(region, { childList: true });
-    }`);
-    const reply = held(4, ["**We open", "** at nine. ", "On Sun", "days we are ", "closed"]);
-    await seen.say("Hello");
-    await until(seen.page, `told.includes("We open at nine.")`);
-    reply.go();
-    await isAnswered(seen);
-    await until(seen.page, "told.length >= 3");
-    assert.deepEqual(await seen.page.evaluate("told"), [
-      "Hi!", "We open at nine.", "On Sundays we are closed",
-    ]);
-  });
-});
-
 test("[WG17] a running tool is shown", { skip }, async () => {
   const endpoint = await startEndpoint();
   const { promise: asked, resolve: isAsked } = Promise.withResolvers<() => void>();
