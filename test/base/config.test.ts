@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { loadModels } from "#app/models.ts";
@@ -46,6 +47,22 @@ test("[CF121] a wrong value is one mistake: the settings that depend on it are n
   assert.deepEqual(found, [
     ["PARLEY_SMTP_URL"], ["PARLEY_OIDC_DOMAINS"], ["PARLEY_DATABASE_URL", "PARLEY_FILES_URL"],
   ]);
+});
+
+test("[CF122] NATS addresses with different logins are refused: all are given the first's", () => {
+  const problemOf = (url: string): string | null => {
+    const environment = { PARLEY_NATS_URL: url, PARLEY_DATABASE_URL: "postgres://db/parley" };
+    const outcome = readConfig({ ...environment, PARLEY_FILES_URL: `file://${tmpdir()}` });
+    return outcome.kind === "invalid" ? outcome.problems.join() : null;
+  };
+  for (const url of ["nats://a", "nats://me:pw@a, nats://b", "nats://me:pw@a,tls://me:pw@b:4222"]) {
+    assert.equal(problemOf(url), null, url);
+  }
+  for (const url of ["nats://me:pw@a,nats://me:other@b", "nats://a,nats://token@b"]) {
+    assert.match(problemOf(url) ?? "", /^PARLEY_NATS_URL has different users/, url);
+  }
+  assert.match(problemOf("nats://me:50%off@a") ?? "", /^PARLEY_NATS_URL has a %/);
+  assert.match(problemOf(",") ?? "", /^PARLEY_NATS_URL must be nats:/);
 });
 
 test("[CF3] unknown PARLEY_ names get a warning with the name that was meant", () => {

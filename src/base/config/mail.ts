@@ -1,18 +1,13 @@
 // The settings of mail that the program sends. Part of settings.ts.
 import { setting } from "./setting.ts";
-import { problem, type Parse } from "./values.ts";
+import { BARE_PERCENT, loginOf, problem, type Parse } from "./values.ts";
 
 const smtpUrl: Parse<string | null> = (value) => {
   const url = URL.canParse(value) ? new URL(value) : null;
   if (!url || !/^smtps?:$/.test(url.protocol) || url.hostname === "" || url.search !== "") {
     return problem("must be a URL such as smtps://user:password@mail.example.com");
   }
-  try {
-    decodeURIComponent(url.username + url.password);
-    return value;
-  } catch {
-    return problem("has a % in its user or password, which is written as %25");
-  }
+  return loginOf(url) === null ? BARE_PERCENT : value;
 };
 
 const ADDRESS = /^[^\s@<>"]+@[^\s@<>"]+$/;

@@ -56,7 +56,7 @@ export const SETTINGS = {
     parse: databaseUrl, secret: true,
   }),
   PARLEY_NATS_URL: setting<string | null>({
-    default: null, description: "NATS server (several: separated by commas) that connects the nodes of PARLEY_DATABASE_URL, e.g. nats://127.0.0.1:4222",
+    default: null, description: "NATS server (several: separated by commas, with one login) that connects the nodes of PARLEY_DATABASE_URL, e.g. nats://127.0.0.1:4222",
     parse: natsUrl, secret: true,
   }),
   PARLEY_CLUSTER: setting({

@@ -36,10 +36,29 @@ export const url: Parse<string | null> = (value) =>
 export const baseUrl: Parse<string | null> = (value) => (/[?#]/.test(value)
   ? problem("must be a URL without ? and #, for paths are put behind it")
   : url(value));
-export const natsUrl: Parse<string | null> = (value) =>
-  value.split(",").every((one) => /^(?:nats|tls):\/\/[^/\s]+$/.test(one) && URL.canParse(one))
-    ? value
-    : problem("must be nats:// or tls:// and an address, or several separated by commas");
+/** Null: its user or password has a % that is not written as %25. */
+export function loginOf({ username, password }: URL): string | null {
+  try {
+    return decodeURIComponent(`${username}:${password}`);
+  } catch {
+    return null;
+  }
+}
+export const BARE_PERCENT = problem("has a % in its user or password, which is written as %25");
+const NATS_ADDRESS = /^(?:nats|tls):\/\/[^/\s]+$/;
+/** The servers of a cluster are given one login, that of the first address. */
+export const natsUrl: Parse<string | null> = (value) => {
+  const addresses = list(value);
+  const areRead = addresses.every((one) => NATS_ADDRESS.test(one) && URL.canParse(one));
+  if (!areRead || addresses.length === 0) {
+    return problem("must be nats:// or tls:// and an address, or several separated by commas");
+  }
+  const logins = addresses.map((one) => loginOf(new URL(one)));
+  if (logins.includes(null)) return BARE_PERCENT;
+  return logins.every((login) => login === ":" || login === logins[0])
+    ? addresses.join(",")
+    : problem("has different users or passwords; every server is given those of the first address");
+};
 /** A database on a server, or behind a socket whose folder is named (`?host=/run/postgresql`). */
 export const databaseUrl: Parse<string | null> = (value) => {
   // A user without a host means a socket, which URL.canParse refuses.
