@@ -87,3 +87,26 @@ test("[DB544] [DB680] [DB681] an operator chooses, pastes or drops files, remove
   assert.deepEqual(visitor.problems, []);
   await visitor.page.context().close();
 });
+
+test("[DB772] files dropped while others are being uploaded are attached after them", { skip }, async () => {
+  assert.ok(browser);
+  const { uuid: assistant } = await newAssistant(server, {
+    status: "active", initial_message: "Hi!", desk: { visitor_may_ask: true },
+  });
+  const visitor = await askForPerson(browser, host.add({ attributes: { "data-assistant": assistant } }));
+  await withDashboard(async ({ page, go }) => {
+    await go(`/inbox/${visitor.uuid}`);
+    await page.getByRole("button", { name: "Attach files" }).waitFor();
+    const held = Promise.withResolvers<void>();
+    await page.route("**/attachments", (route) => held.promise.then(() => route.continue()), { times: 1 });
+    const uploading = page.waitForRequest(/\/attachments$/);
+    await bring(page, "main", "DragEvent", "drop", "", "bike.png");
+    await uploading;
+    await page.locator("main button[aria-busy=true]").first().waitFor();
+    await bring(page, "main", "DragEvent", "drop", "", "bell.png");
+    held.resolve();
+    const files = page.getByRole("list", { name: "Attached files" });
+    await files.getByText("bell.png").waitFor();
+    assert.deepEqual(await files.getByRole("listitem").allTextContents(), ["bike.png", "bell.png"]);
+  });
+});

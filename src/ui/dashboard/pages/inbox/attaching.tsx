@@ -1,11 +1,11 @@
 // Files for a reply: picked, pasted or dropped, uploaded at once, and referred to by the message.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ATTACHABLE, faultOf, FILES_MAX, pastedFiles, takeDrops } from "#ui/attachments.ts";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { useSession } from "#ui/dashboard/data/session.tsx";
 import { upload } from "#ui/dashboard/data/upload.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
-import { useToastedWork } from "#ui/dashboard/kit/dialog.tsx";
+import { useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import type { Attached } from "./unsent.ts";
 
 const PROBLEMS = {
@@ -25,8 +25,10 @@ export function useAttaching(
   uuid: string, read: () => readonly Attached[], add: (file: Attached) => void,
 ): Attaching {
   const { apiKey } = useSession();
-  const { isBusy, run } = useToastedWork();
-  const attach = (files: Iterable<File>): void => run(async () => {
+  const { fail } = useToasts();
+  const [uploads, setUploads] = useState(0);
+  const last = useRef(Promise.resolve());
+  const uploadAll = async (files: readonly File[]): Promise<void> => {
     for (const file of files) {
       if (read().length >= FILES_MAX) throw new Error("A message can have at most 4 files.");
       const fault = faultOf(file);
@@ -37,9 +39,16 @@ export function useAttaching(
       });
       add(attachment);
     }
-  });
+  };
+  const attach = (files: Iterable<File>): void => {
+    const chosen = [...files];
+    setUploads((count) => count + 1);
+    // One after the other, each counted among the files before the next is.
+    last.current = last.current.then(() => uploadAll(chosen)).catch(fail)
+      .finally(() => setUploads((count) => count - 1));
+  };
   return {
-    isBusy, attach,
+    isBusy: uploads > 0, attach,
     paste: (event) => {
       const files = pastedFiles(event.clipboardData);
       if (files.length === 0) return;
