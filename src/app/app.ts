@@ -161,7 +161,7 @@ const workOf = (
       delivery.lookAll();
       voice.calling.lookForEnded();
     };
-    takeUp().catch((error: unknown) => log.error({ err: error }, "what others left stays undone"));
+    takeUp().catch((error: unknown) => log.error({ err: error }, "could not take over the work of other nodes"));
   },
 });
 
@@ -193,29 +193,29 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
     });
   const timers = [
     byClock(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
-    every(LIMITS.historyKeptMs, "messages kept for turns", async () => conversations.forgetQuiet()),
+    every(LIMITS.historyKeptMs, "history cache sweep", async () => conversations.forgetQuiet()),
     retain("attachment sweep", features.attachments.sweep),
     forAll(LIMITS.messageIndexMs, "message index", () =>
       indexMessages(storage.inbox, system, () => isOver)),
-    forAll(LIMITS.balanceMailSweepMs, "mails of balances", features.balanceMails.sweep),
-    forAll(LIMITS.costCountMs, "costs", features.costs.sweep),
+    forAll(LIMITS.balanceMailSweepMs, "balance mails", features.balanceMails.sweep),
+    forAll(LIMITS.costCountMs, "cost count", features.costs.sweep),
     every(LIMITS.keyLastUsedFlushMs, "key use flush", accounts.flushKeyUses),
     retain("event retention", (rows) =>
       storage.trimLog(daysAgo(config.PARLEY_EVENT_RETENTION_DAYS), rows)),
     retain("audit retention", (rows) =>
       features.people.audit.trim(daysAgo(config.PARLEY_AUDIT_DAYS), rows)),
-    every(LIMITS.foreignCommitPollMs, "a look at who did what", features.people.audit.look),
+    every(LIMITS.foreignCommitPollMs, "audit log poll", features.people.audit.look),
     retain("recording retention", (rows) =>
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),
     retain("webhook retention", delivery.webhooks.trim),
-    forAll(LIMITS.websiteLookMs, "websites to read again", features.knowledge.knowledgebases.readDue),
-    every(LIMITS.diskRetryMs, "calls that are over", async () => voice.calling.lookForEnded()),
-    every(LIMITS.trunkLookMs, "a look at the SIP trunks", phoneNumbers.sipTrunks.look),
+    forAll(LIMITS.websiteLookMs, "website re-reading", features.knowledge.knowledgebases.readDue),
+    every(LIMITS.diskRetryMs, "finishing of ended calls", async () => voice.calling.lookForEnded()),
+    every(LIMITS.trunkLookMs, "SIP trunk poll", phoneNumbers.sipTrunks.look),
     byClock(LIMITS.numberSweepMs, "phone number sweep", phoneNumbers.sweep),
-    every(LIMITS.filesRetryMs, "files that wait", features.recordings.retry),
-    forAll(LIMITS.filesRetryMs, "files to be removed", features.removals.retry),
+    every(LIMITS.filesRetryMs, "moving of finished files", features.recordings.retry),
+    forAll(LIMITS.filesRetryMs, "file removal", features.removals.retry),
     // The command line, or another node, may have committed deliveries or evaluations that are due.
-    every(LIMITS.foreignCommitPollMs, "a look for others' work", delivery.look),
+    every(LIMITS.foreignCommitPollMs, "webhook and evaluation poll", delivery.look),
     watchOpenFiles({ server, system, log }),
   ];
   return {
@@ -233,7 +233,7 @@ async function start(
 ): Promise<Reached> {
   // Before the first call: the files in scratch now belong to no call in progress.
   for (const work of [features.recordings.takeUp(), places.takeAlong(features.removals)]) {
-    work.catch((error: unknown) => log.error({ err: error }, "files of before are left as they are"));
+    work.catch((error: unknown) => log.error({ err: error }, "could not move files left by an earlier start"));
   }
   await features.assistants.sealKeys();
   const port = await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
@@ -252,7 +252,7 @@ async function start(
   features.delivery.start(url);
   if (nodes.hasClock()) {
     features.phoneNumbers.sweep().catch((error: unknown) =>
-      log.error({ err: error }, "phone numbers could not be looked after"));
+      log.error({ err: error }, "could not renew or release phone numbers"));
   }
   return { port, sipPort: sip?.port ?? null, url };
 }
@@ -263,7 +263,7 @@ async function ifStored(log: Logger, work: Promise<void>): Promise<void> {
     await work;
   } catch (error) {
     if (!(error instanceof StorageFailure)) throw error;
-    log.warn({ err: error }, "the end of this node could not be stored");
+    log.warn({ err: error }, "could not record that this node has stopped");
   }
 }
 

@@ -73,7 +73,7 @@ export async function openFiles(options: FilesOptions): Promise<FilePlaces> {
     clearBackups(dataDir);
   } catch (error) {
     // The backup may have been made by another user.
-    log.warn({ err: error }, "what a backup left could not be removed");
+    log.warn({ err: error }, "could not remove the files of an unfinished backup");
   }
   const kept = isLocal ? KEPT.map((name) => join(dataDir, name)) : [];
   for (const folder of [scratch, uploadsDir, ...kept]) makeFolder(folder);
@@ -141,5 +141,5 @@ async function takeFolder(
     await rm(join(from, name));
   }
   if (names.length === 0) return;
-  log.info({ files: names.length, folder, to: files.place }, "files were taken along");
+  log.info({ files: names.length, folder, to: files.place }, "files were moved to the file store");
 }

@@ -95,7 +95,7 @@ export function createHostedLines(
       continue;
     }
     if (!(nodeUrl ?? publicUrl).startsWith("https:")) {
-      log.warn(`${nodeUrl ? "PARLEY_NODE_URL" : "PARLEY_PUBLIC_URL"} is not https: ${vendor} brings the sound of calls to no such address`);
+      log.warn(`${nodeUrl ? "PARLEY_NODE_URL" : "PARLEY_PUBLIC_URL"} is not https: ${vendor} requires https for the audio of calls`);
     }
     lines.set(account, createHosted({ carrier, publicUrl, nodeUrl, offers, system, log }));
   }

@@ -47,7 +47,7 @@ const namesNothing = (entries: ModelEntry[]) => (entry: ModelEntry): string[] =>
       ? [`PARLEY_MODELS_FILE: the key_env of model ${id}, ${variable}, is not set`]
       : [],
     ...fallback !== undefined && !isModel
-      ? [`PARLEY_MODELS_FILE: the fallback_id of model ${id}, ${fallback}, is no other model`]
+      ? [`PARLEY_MODELS_FILE: the fallback_id of model ${id}, ${fallback}, is not another model of the file`]
       : [],
   ];
 };
@@ -69,7 +69,7 @@ export async function tryModelServer(
     });
     if (status === 401 || status === 403) {
       const detail = key === null
-        ? `wants a key (${status}): set PARLEY_MODEL_KEY`
+        ? `requires a key (${status}): set PARLEY_MODEL_KEY`
         : `refuses PARLEY_MODEL_KEY (${status})`;
       return { ok: false, detail };
     }
@@ -78,7 +78,7 @@ export async function tryModelServer(
     // Not every server lists all models; Ollama adds `:latest` to names, Gemini prefixes `models/`.
     const isListed = name === null || ids.length === 0
       || ids.some((id) => id === name || id.startsWith(`${name}:`) || id.endsWith(`/${name}`));
-    const doubt = isListed ? "" : `, and lists no ${name} (PARLEY_MODEL_NAME)`;
+    const doubt = isListed ? "" : `, but does not list ${name} (PARLEY_MODEL_NAME)`;
     return { ok: true, detail: `answers (${status})${doubt}` };
   } catch (error) {
     // For a name with several addresses, the error has only a code.

@@ -63,7 +63,7 @@ async function add(
     });
   } catch (error) {
     // The deed is done: answering with an error would make the client repeat it.
-    log.error({ err: error, action, req_id: requestId }, "a deed could not be noted");
+    log.error({ err: error, action, req_id: requestId }, "could not write to the audit log");
   }
 }
 

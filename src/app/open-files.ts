@@ -63,8 +63,9 @@ export function watchOpenFiles({ server, system, log }: OpenFilesOptions): Timer
       const nowMs = system.monotonicMs();
       if (nowMs - saidMs < LIMITS.openFilesSaidMs) return;
       saidMs = nowMs;
-      log.error({ open_files_max: most }, "no connection is taken until some end: this process has"
-        + " nearly all files open that it may have; raise `ulimit -n`, or LimitNOFILE of its service");
+      log.error({ open_files_max: most }, "new connections are refused until others end: this"
+        + " process has nearly reached its limit of open files; raise `ulimit -n`, or LimitNOFILE of its"
+        + " service");
     }
   };
   return system.every(LIMITS.openFilesLookMs, look);

@@ -103,12 +103,12 @@ export function createTelephony(options: TelephonyOptions) {
     },
   });
   wire?.subscribe(TRUNKS, () => void sipTrunks.look().catch((error: unknown) =>
-    log.error({ err: error }, "the SIP trunks could not be looked at")));
+    log.error({ err: error }, "could not check the SIP trunks")));
   wire?.subscribe(TRUNKS_WANTED, (data) => {
     const askerId = Number(Buffer.from(data).toString());
     if (askerId === nodes.nodeId) return;
     void sipTrunks.give(askerId).catch((error: unknown) =>
-      log.error({ err: error }, "no SIP trunk could be given to another node"));
+      log.error({ err: error }, "could not give a SIP trunk to another node"));
   });
   bought.numbers.onRemoved(sipTrunks.removed);
   const routeInbound = createInboundRouting({ store: storage.phoneNumbers, trunks: sipTrunks });

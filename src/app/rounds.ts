@@ -21,7 +21,7 @@ export function createRounds({ system, log, isHalted }: RoundsOptions): Rounds {
   const failures = new Map<string, string>();
   const succeeded = (what: string): void => {
     underWay.delete(what);
-    if (failures.delete(what)) log.info(`${what}: works again`);
+    if (failures.delete(what)) log.info(`${what} works again`);
   };
   const failed = (what: string, error: unknown): void => {
     underWay.delete(what);

@@ -18,20 +18,20 @@ export function takeSecret(
   const secret = findSecret(configured, dataDir);
   const box = secret === null ? null : createSecretBox(secret, system);
   const trial = trySealed(databasePath(dataDir), box);
-  if (trial.kind === "too_old") throw new Error("the database is opened before its secret");
+  if (trial.kind === "too_old") throw new Error("the database must be up to date before its secret is checked");
   const { count, closed, needsSecret } = trial;
   if (secret === null && needsSecret) {
     const what = closed.length === 0 ? "secrets of webhooks and sites" : namesOf(closed);
-    throw new MisconfiguredStart(`the secret is missing that the database of ${dataDir} was used`
-      + ` with (${what}): put the file secret back there, which a backup has, or set PARLEY_SECRET`
-      + " to it. Where it is lost for good, set PARLEY_SECRET to a new one: what was sealed is"
-      + " then entered anew, and webhooks and sites get other secrets");
+    throw new MisconfiguredStart(`the secret of the database in ${dataDir} is missing (needed for`
+      + ` ${what}): restore the file "secret" from a backup, or set PARLEY_SECRET to its content. If`
+      + " it is lost for good, set PARLEY_SECRET to a new value; encrypted values must then be entered"
+      + " again, and webhooks and sites get new secrets");
   }
   if (closed.length > 0) {
     log.error({ closed: namesOf(closed), of: count },
       closed.length === count
-        ? "the secret opens nothing of what was sealed: another one is needed"
-        : "the secret does not open all that was sealed: enter anew what is named here");
+        ? "the secret decrypts none of the encrypted values: set the right one"
+        : "the secret cannot decrypt some encrypted values: enter the values named here again");
   }
   return secret ?? loadSecret(configured, dataDir, system);
 }

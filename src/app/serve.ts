@@ -48,8 +48,8 @@ function tell(lines: string[]): void {
 /** Resolves to the exit code once the server has stopped. */
 export async function serve(argv: string[]): Promise<number> {
   if (argv.length > 0) {
-    tell([`the server takes no arguments (${argv.join(" ")}): what it is to do is said by`
-      + " environment variables, which `parley settings` lists"]);
+    tell([`the server takes no arguments (${argv.join(" ")}): it is configured by environment`
+      + " variables, which `parley settings` lists"]);
     return EXIT_USAGE;
   }
   outliveOutput();
@@ -141,7 +141,7 @@ async function loadApp(
 function takeDataDir(dataDir: string): ReturnType<typeof lockDataDir> {
   try {
     const lock = lockDataDir(dataDir);
-    if (!lock) tell([`another Parley already runs on the data folder ${dataDir}`]);
+    if (!lock) tell([`another Parley is already using the data folder ${dataDir}`]);
     return lock;
   } catch (error) {
     const { message } = error as Error;
@@ -172,7 +172,7 @@ function warnOfModel(
   if (ok) return;
   // The rest of the URL may contain a secret.
   log.warn({ setting: "PARLEY_MODEL_URL", server: new URL(url).origin, detail },
-    "the model server is of no use");
+    "the model server cannot be used");
 }
 
 /**
@@ -187,7 +187,7 @@ async function giveNotice(
   await signals.first;
   if (seconds === 0) return;
   app.announceStop();
-  log.info({ seconds }, "stopping after notice");
+  log.info({ seconds }, "stopping after the notice period");
   await Promise.race([wait(system, seconds * 1000), signals.second]);
 }
 
@@ -200,7 +200,7 @@ function longestStopMs(config: Config): number {
 
 /** The next start redoes what was begun. A regular exit would wait for the database's thread. */
 function leaveStart(log: Logger): void {
-  log.info("stopped while it was starting");
+  log.info("stopped while starting");
   process.kill(process.pid, "SIGKILL");
 }
 

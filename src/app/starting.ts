@@ -41,7 +41,7 @@ export function answerMeanwhile(
   };
   const timer = system.after(LIMITS.startQuietMs, () => {
     // The real server will hit the same error, and report it.
-    open().catch((error: unknown) => log.debug({ err: error }, "no answers while this starts"));
+    open().catch((error: unknown) => log.debug({ err: error }, "cannot answer requests while starting"));
   });
   return {
     says: (what) => void (reason = what),

@@ -38,7 +38,7 @@ function readExpiry(values: Invocation["values"]): number | null {
 
 function writeEnd(expiresAt: number | null, now: number): string {
   if (expiresAt === null) return "never";
-  return `${isoMicros(expiresAt)}${expiresAt <= now ? ", over" : ""}`;
+  return `${isoMicros(expiresAt)}${expiresAt <= now ? ", expired" : ""}`;
 }
 
 const EXIT_UNKNOWN_PLAN = 2;

@@ -30,7 +30,7 @@ export const verifyLedgerCommand: Command = {
     const summary = `${accounts} accounts, ${entries} ledger entries`;
     return Promise.resolve({
       value: { ok, accounts, entries, problems },
-      text: ok ? `the ledger is right: ${summary}` : `${summary}\n${problems.join("\n")}`,
+      text: ok ? `the ledger is correct: ${summary}` : `${summary}\n${problems.join("\n")}`,
       failed: !ok,
     });
   },

@@ -75,7 +75,7 @@ export const moveCommand: Command = {
       const rows = tables.reduce((sum, one) => sum + one.rows, 0);
       const said = [
         `moved ${rows} rows of ${tables.length} tables`,
-        `the ledger is right on both sides: ${accounts} accounts, ${entries} ledger entries`,
+        `the ledger is correct on both sides: ${accounts} accounts, ${entries} ledger entries`,
         ...notes(config, kept),
       ];
       const filled = tables.filter((one) => one.rows > 0);

@@ -52,7 +52,7 @@ function readStock(
     if (!number) refuse("is not a number in E.164");
     else if (!countryCode) refuse("does not reveal its country: add --country");
     else if (monthlyMicros === null && prices.of(countryCode) === null) {
-      refuse(`is of ${countryCode}, which has no price in the list: add --price`);
+      refuse(`is from ${countryCode}, which has no price in the list: add --price`);
     } else {
       const { phoneNumber } = number;
       const smsCapable = values.sms === true;

@@ -169,7 +169,7 @@ test("[OP260] a start told to stop twice exits, even in the middle of a statemen
   open();
   await askUntil(() => child.kill("SIGTERM"), () => child.signalCode !== null);
   assert.equal(child.signalCode, "SIGKILL");
-  assert.match(said(), /"msg":"stopped while it was starting"/);
+  assert.match(said(), /"msg":"stopped while starting"/);
   assert.doesNotMatch(said(), /"msg":"listening"/);
 });
 

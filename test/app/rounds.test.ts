@@ -25,7 +25,7 @@ test("[OP182] a periodic task that keeps failing is logged once per reason, and 
     await nextTurn();
   }
   assert.deepEqual(said, [
-    "message index failed: full", "message index failed: away", "message index: works again",
+    "message index failed: full", "message index failed: away", "message index works again",
     "message index failed: full",
   ]);
 });

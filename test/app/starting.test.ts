@@ -122,7 +122,7 @@ test("[OP223] an invalid file of texts is named in one sentence, exit 78", () =>
     writeFileSync(join(dataDir, folder, "fi.json"), text);
     const { status, output } = startOnce({ PARLEY_DATA_DIR: dataDir });
     assert.equal(status, 78, output);
-    assert.match(output, /^parley: \S+fi\.json (?:is no object of texts|cannot be read: .*JSON.*)\n$/);
+    assert.match(output, /^parley: \S+fi\.json (?:must be a JSON object of texts|cannot be read: .*JSON.*)\n$/);
     rmSync(dataDir, { recursive: true });
   }
 });
@@ -232,7 +232,7 @@ test("[OP292] after an update the older version runs from the earlier backup", {
   const me = await fetch(`${again.url}/api/user/me`, { headers: { Authorization: `Bearer ${older.key}` } });
   assert.equal(me.status, 200);
   await stop(again);
-  assert.match((await parley(dataDir, ["ledger", "verify"])).out, /^the ledger is right/);
+  assert.match((await parley(dataDir, ["ledger", "verify"])).out, /^the ledger is correct/);
   rmSync(dataDir, { recursive: true });
 });
 
@@ -242,10 +242,10 @@ test("[OP201] a data folder behind a dangling link, or below a file, is reported
   symlinkSync(join(dataDir, "not-mounted"), link);
   const linked = startOnce({ PARLEY_DATA_DIR: link });
   assert.equal(linked.status, 69);
-  assert.match(linked.output, /link cannot be made: it is a link to what is not there; see PARLEY_DATA_DIR\n$/);
+  assert.match(linked.output, /cannot create the folder \S+link: it is a link whose target does not exist; see PARLEY_DATA_DIR\n$/);
   writeFileSync(join(dataDir, "file"), "");
   const below = startOnce({ PARLEY_DATA_DIR: join(dataDir, "file", "below") });
-  assert.match(below.output, /file cannot be made: a file has its name; see PARLEY_DATA_DIR\n$/);
+  assert.match(below.output, /cannot create the folder \S+file: a file with this name exists; see PARLEY_DATA_DIR\n$/);
   rmSync(dataDir, { recursive: true });
 });
 
@@ -291,7 +291,7 @@ test("[OP152] a failed start ends the process, whatever was open by then", () =>
   writeFileSync(join(dataDir, "scratch"), "");
   const { status, output, signal } = startOnce({ PARLEY_DATA_DIR: dataDir });
   assert.deepEqual([status, signal], [69, null], output);
-  assert.match(output, /^parley: the folder .* cannot be made: a file has its name/m);
+  assert.match(output, /^parley: cannot create the folder .*: a file with this name exists/m);
   rmSync(dataDir, { recursive: true });
 });
 
@@ -307,7 +307,7 @@ test("[OP168] what was opened is closed when a later part of the start fails", a
   assert.ok(models.kind === "ok");
   const opening = openConfigured(config, "thread");
   const options = { config, models: models.entries, log: createLogger("silent"), system: createSystem() };
-  await assert.rejects(createApp(options, opening), /cannot be made: a file has its name/);
+  await assert.rejects(createApp(options, opening), /cannot create the folder .*: a file with this name exists/);
   const storage = await opening;
   await assert.rejects(storage.accounts.listAccounts());
   rmSync(dataDir, { recursive: true });

@@ -62,7 +62,7 @@ test("[CF122] NATS addresses with different logins are refused: all are given th
     assert.match(problemOf(url) ?? "", /^PARLEY_NATS_URL has different users/, url);
   }
   assert.match(problemOf("nats://me:50%off@a") ?? "", /^PARLEY_NATS_URL has a %/);
-  assert.match(problemOf(",") ?? "", /^PARLEY_NATS_URL must be nats:/);
+  assert.match(problemOf(",") ?? "", /^PARLEY_NATS_URL must be one or more nats:/);
 });
 
 test("[CF3] unknown PARLEY_ names get a warning with the name that was meant", () => {
@@ -88,7 +88,7 @@ test("[AU355] a mail server's password with a bare % is refused at the start", (
     const outcome = read(bare);
     assert.ok(outcome.kind === "invalid", bare);
     assert.equal(outcome.problems[0],
-      "PARLEY_SMTP_URL has a % in its user or password, which is written as %25");
+      "PARLEY_SMTP_URL has a % in its user or password; write it as %25");
   }
 });
 
@@ -285,8 +285,8 @@ test("[CF81] an unset key_env and an unknown fallback_id in the operator's file 
   };
   assert.deepEqual(warningsOf({ PARLEY_MODELS_FILE: file }), [
     "PARLEY_MODELS_FILE: the key_env of model 1, A_KEY, is not set",
-    "PARLEY_MODELS_FILE: the fallback_id of model 1, 9, is no other model",
-    "PARLEY_MODELS_FILE: the fallback_id of model 3, 3, is no other model",
+    "PARLEY_MODELS_FILE: the fallback_id of model 1, 9, is not another model of the file",
+    "PARLEY_MODELS_FILE: the fallback_id of model 3, 3, is not another model of the file",
   ]);
   assert.deepEqual(warningsOf({}), []);
   // A server says so as well; this one ends, for its folder cannot be what it is to be.

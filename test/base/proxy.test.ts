@@ -173,7 +173,7 @@ test("[OP204] through a proxy no tenant's request reaches a private address, how
   assert.equal(await kindOf("http://10.9.0.1:8080/"), "reply");
   // Nothing was sent where the proxy refuses: it may be tried again.
   assert.deepEqual(await ask(`http://${PUBLIC}:8081/`), {
-    kind: "failed", reason: "unreachable", sent: false, why: "the proxy of this server has no way to it",
+    kind: "failed", reason: "unreachable", sent: false, why: "this server's proxy cannot reach it",
   });
   process.env.NO_PROXY = "example.com";
   assert.equal(await kindOf("http://inner.example.com:8080/"), "refused");
@@ -196,7 +196,7 @@ test("[OP205] NO_PROXY excepts names, their subdomains, addresses and networks; 
   for (const other of ["socks5://proxy.example.com:1080", "http://user:100%@proxy.example.com"]) {
     const { kind, warnings } = readConfig({ HTTPS_PROXY: other });
     assert.deepEqual([kind, warnings], ["ok", [
-      "HTTPS_PROXY is not used: it is no URL of a proxy such as http://proxy.example.com:3128",
+      "HTTPS_PROXY is ignored: it must be a URL such as http://proxy.example.com:3128",
     ]]);
     assert.equal(proxyFor(new URL("https://e.example"), { HTTPS_PROXY: other }), null);
   }

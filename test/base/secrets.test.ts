@@ -51,6 +51,6 @@ test("[SE64] processes that generate a secret at once share one; an empty one is
   assert.deepEqual(readdirSync(dataDir), ["secret"]);
   // A machine that lost its power while an earlier program wrote it.
   writeFileSync(join(dataDir, "secret"), "\n");
-  assert.throws(() => loadSecret(null, dataDir, system), /secret is empty: put back/);
+  assert.throws(() => loadSecret(null, dataDir, system), /secret is empty: restore it/);
   rmSync(dataDir, { recursive: true });
 });

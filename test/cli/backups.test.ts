@@ -177,14 +177,14 @@ test("[CL101] a start without the secret of sealed data exits and generates none
   const secret = readFileSync(path, "utf8");
   rmSync(path);
   await assert.rejects(startTestServer({ dataDir }),
-    /^Error: the secret is missing that the database of \S+ was used with \(headers of tool 1, .*\): put the file secret back there/);
+    /^Error: the secret of the database in \S+ is missing \(needed for headers of tool 1, .*\): restore the file "secret" from a backup/);
   assert.ok(!existsSync(path), "no other one is in its way");
   const made = await parley(dataDir, ["backup", join(newDir(), "all.tar.gz")]);
   assert.equal(made.code, 0, made.err);
   assert.match(made.out, /It contains no secret: it is missing: restore it, or set PARLEY_SECRET to it\./);
   const other = await startProcess(dataDir, { PARLEY_SECRET: "another secret of 16" });
   other.process.kill("SIGKILL");
-  assert.match(other.said, /"closed":"headers of tool 1, [^"]+","of":4,.*opens nothing of what was sealed/);
+  assert.match(other.said, /"closed":"headers of tool 1, [^"]+","of":4,.*decrypts none of the encrypted values/);
   writeFileSync(path, secret);
   assert.equal((await examined(dataDir)).detail, "decrypts all 4 encrypted values");
 });
@@ -202,7 +202,7 @@ test("[CL101] webhooks alone need the secret; a folder that needs none yet is sa
   assert.equal(endpoint.status, 201);
   await server.close();
   rmSync(join(dataDir, "secret"));
-  await assert.rejects(startTestServer({ dataDir }), /\(secrets of webhooks and sites\)/);
+  await assert.rejects(startTestServer({ dataDir }), /\(needed for secrets of webhooks and sites\)/);
   assert.equal((await examined(dataDir)).ok, false);
 });
 
@@ -330,7 +330,7 @@ test("[CL103] [CL110] a full place is named, the backup's target or the data fol
   const asked = ['backup "$FILE.3"', "key create", "doctor"].map((what) =>
     inSmall(small, `${filled} 2> "$FILE.lost"; "$@" ${what}`));
   assert.ok(asked[0]?.endsWith(full(small)), asked[0]);
-  assert.match(asked[1] ?? "", /cannot be written: the disk refused it|could not be written: .*full/);
+  assert.match(asked[1] ?? "", /cannot be written: input\/output error|could not be written: .*full/);
   const findings = /^ok +server +not running$.*^WRONG +free disk .*^WRONG +durable commits .*: the disk is full$.*^WRONG +database .* cannot be written: .*^ok +model /ms;
   assert.match(asked[2] ?? "", findings);
 });

@@ -252,7 +252,7 @@ test("[CL100] a command migrates an older database, unless an older server runs 
   const listed = await parley(dir, ["account", "list"]);
   assert.equal(listed.code, 0, listed.err);
   assert.notEqual(schema(), 25);
-  assert.match((await parley(dir, ["ledger", "verify"])).out, /^the ledger is right/);
+  assert.match((await parley(dir, ["ledger", "verify"])).out, /^the ledger is correct/);
   db.close();
   rmSync(dir, { recursive: true });
 });
@@ -272,7 +272,7 @@ test("[CL99] doctor names what the operator's model catalog refers to and is mis
   assert.deepEqual([wrong.code, asJson.code], [1, 1]);
   const faults = [
     "PARLEY_MODELS_FILE: the key_env of model 1, A_KEY, is not set",
-    "PARLEY_MODELS_FILE: the fallback_id of model 1, 9, is no other model",
+    "PARLEY_MODELS_FILE: the fallback_id of model 1, 9, is not another model of the file",
   ];
   for (const fault of faults) {
     assert.match(wrong.out, new RegExp(`^WRONG +model catalog +${fault}$`, "m"));
@@ -372,7 +372,7 @@ test("[CL96] invalid addresses, files and dates are refused in words; expired ke
   db.close();
   // It is listed as over, as GET /user/api-keys does, until it is revoked.
   assert.deepEqual(await expiries(), [undefined, "1970-01-01T00:00:00"]);
-  assert.match((await parley(dir, ["key", "list"])).out, / over$/m);
+  assert.match((await parley(dir, ["key", "list"])).out, / expired$/m);
   rmSync(dir, { recursive: true });
 });
 
@@ -409,7 +409,7 @@ test("[CL102] commands name both users when a folder is another user's or not wr
     for (const command of asked) {
       const { status, err } = said(...command);
       assert.notEqual(status, 0, command.join(" "));
-      const sentence = `nobody cannot read and write ${closed}: it is root's; run this as root`;
+      const sentence = `nobody cannot read and write ${closed}: it belongs to root; run this as root`;
       assert.ok(err.startsWith("parley: ") && err.includes(sentence), `${command[0]}: ${err}`);
       assert.equal(err.split("\n").length, 2, err);
     }
@@ -433,7 +433,7 @@ test("[CL104] doctor says when the model server wants a key, refuses it or does 
     const { out } = await parley(dir, ["doctor"], { PARLEY_MODEL_URL: `${vendor.url}/v1`, ...env });
     return /^(ok|WRONG) +model +http\S+ (.*)$/m.exec(out)?.slice(1);
   };
-  assert.deepEqual(await ask({}), ["WRONG", "wants a key (401): set PARLEY_MODEL_KEY"]);
+  assert.deepEqual(await ask({}), ["WRONG", "requires a key (401): set PARLEY_MODEL_KEY"]);
   assert.deepEqual(await ask({ PARLEY_MODEL_KEY: "old" }), ["WRONG", "refuses PARLEY_MODEL_KEY (401)"]);
   const right = { PARLEY_MODEL_KEY: "right" };
   assert.deepEqual(await ask(right), ["ok", "answers (200)"]);
@@ -442,7 +442,7 @@ test("[CL104] doctor says when the model server wants a key, refuses it or does 
   }
   assert.deepEqual(
     await ask({ ...right, PARLEY_MODEL_NAME: "big" }),
-    ["ok", "answers (200), and lists no big (PARLEY_MODEL_NAME)"]);
+    ["ok", "answers (200), but does not list big (PARLEY_MODEL_NAME)"]);
   await vendor.close();
   assert.match(String(await ask({})), /^WRONG,does not answer: connect ECONNREFUSED/);
   rmSync(dir, { recursive: true });

@@ -60,7 +60,7 @@ test("[CL85] a stopped folder is moved to PostgreSQL row by row, and both ledger
   for (const dir of [dataDir, newDir()]) {
     const books = await parley(dir, ["ledger", "verify"],
       dir === dataDir ? {} : { PARLEY_DATABASE_URL: database.url });
-    assert.equal(books.out, "the ledger is right: 1 accounts, 3 ledger entries\n", books.err);
+    assert.equal(books.out, "the ledger is correct: 1 accounts, 3 ledger entries\n", books.err);
   }
 });
 

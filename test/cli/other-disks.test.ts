@@ -166,7 +166,7 @@ test("[CL160] a restore over a mount says to unmount it, then works; a read-only
 
   const readOnly = newDir();
   assert.equal(withMounted(readOnly, "-t tmpfs -o ro none", dataDir, '"$@" backup "$0/all.tar.gz"'),
-    `parley: ${readOnly}/all.tar.gz cannot be written: it is on a file system that is only read\n`);
+    `parley: ${readOnly}/all.tar.gz cannot be written: the file system is read-only\n`);
 });
 
 test("[CL179] a backup is neither written to nor read from a device or pipe, even with --force; it needs a name, not -", async () => {
@@ -192,7 +192,7 @@ test("[CL178] with a read-only temporary folder doctor still tests the file stor
     + `PARLEY_FILES_URL=file://${newDir()} "$@" doctor | grep files; "$@" openapi`);
   assert.match(said, /^ok +files +\S+ stores and returns files\n/);
   assert.ok(said.endsWith(
-    `parley: ${temporary} cannot be written: it is on a file system that is only read\n`), said);
+    `parley: ${temporary} cannot be written: the file system is read-only\n`), said);
 });
 
 test("[CL162] [CL176] a restore into a partly mounted folder, of the same disk too, is refused before anything moves; the server runs on", { skip: mayNotMount }, async () => {

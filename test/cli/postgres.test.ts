@@ -38,7 +38,7 @@ test("[CL92] account, key, balance, number and ledger commands work over Postgre
   writeFileSync(list, "+12025550142\n");
   await run("number", "import", list, "--country", "US");
   assert.match((await run("number", "list")).out, /\+12025550142/);
-  assert.equal((await run("ledger", "verify")).out, "the ledger is right: 1 accounts, 2 ledger entries\n");
+  assert.equal((await run("ledger", "verify")).out, "the ledger is correct: 1 accounts, 2 ledger entries\n");
   await database.query("ALTER TABLE ledger DISABLE TRIGGER ALL");
   await database.query("UPDATE ledger SET amount_micros = amount_micros + 1 WHERE number = 2");
   const wrong = await parley(dataDir, ["ledger", "verify"], { PARLEY_DATABASE_URL: database.url });

@@ -147,5 +147,5 @@ test("[ND36][ND40][ND46][ND47][ND48][ND49] while PostgreSQL is away requests are
     () => server.call("GET", `/user/calls/${callId}`), ({ body }) => body.status !== "ended");
   assert.equal(call.body.status, "ended_by_customer");
   const books = await parley(dataDir, ["ledger", "verify"], { PARLEY_DATABASE_URL: own.url });
-  assert.equal(books.out, "the ledger is right: 2 accounts, 6 ledger entries\n", books.err);
+  assert.equal(books.out, "the ledger is correct: 2 accounts, 6 ledger entries\n", books.err);
 });

@@ -113,7 +113,7 @@ test("[BL240] nodes, sessions, NATS and PostgreSQL's primary killed at random: o
   assert.deepEqual(counts, {
     charged: String(total), done: String(total), other: "0", reserved: "0",
   });
-  assert.match(await nodes.cli(["ledger", "verify"]), /^the ledger is right: 1 accounts/);
+  assert.match(await nodes.cli(["ledger", "verify"]), /^the ledger is correct: 1 accounts/);
   const holes = await nodes.database.query(`
     SELECT conversation_id FROM events WHERE conversation_id IS NOT NULL
     GROUP BY conversation_id HAVING count(*) <> max(sequence)`);

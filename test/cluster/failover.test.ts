@@ -51,5 +51,5 @@ test("[ND60] an unpromoted standby is out of reach and never read, a start is to
   assert.deepEqual((await send("before")).body, reply.body);
   assert.equal((await server.call("GET", "/user/me")).body.total_balance, 4.98);
   const books = await parley(dataDir, ["ledger", "verify"], { PARLEY_DATABASE_URL: own.url });
-  assert.equal(books.out, "the ledger is right: 1 accounts, 3 ledger entries\n", books.err);
+  assert.equal(books.out, "the ledger is correct: 1 accounts, 3 ledger entries\n", books.err);
 });

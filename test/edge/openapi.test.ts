@@ -73,7 +73,7 @@ test("[OA88] too many concurrent changes of one row answer 409, and the document
   const refused = answers.filter(({ status }) => status !== 200);
   for (const { status, body } of refused) {
     assert.deepEqual([status, body], [
-      409, { message: "The assistant is being changed by others. Please try again." },
+      409, { message: "The assistant is being changed by someone else. Please try again." },
     ]);
   }
   await server.close();

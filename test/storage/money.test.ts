@@ -226,7 +226,7 @@ test("[BL2] over PostgreSQL, killed at random moments: each is charged once, and
     },
   });
   await model.close();
-  assert.match(runCli(dataDir, ["ledger", "verify"], env), /^the ledger is right: 1 accounts/);
+  assert.match(runCli(dataDir, ["ledger", "verify"], env), /^the ledger is correct: 1 accounts/);
   assert.match(runCli(dataDir, ["doctor"], env), /database +PostgreSQL, ledger of 1 accounts correct/);
   assert.throws(() => runCli(dataDir, ["backup", `${dataDir}/copy`], env), /pg_dump/);
   const [counts] = await database.query<{ charged: string; open: string }>(`

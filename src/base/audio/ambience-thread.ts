@@ -29,7 +29,7 @@ export function createAmbiences(log: Logger): (kind: AmbienceKind, rate: number)
     worker.unref();
     worker.on("message", (pcm: Int16Array) => (loop.pcm = pcm));
     worker.on("error", (error) => {
-      log.error({ err: error, ...workerData }, "a background sound could not be made");
+      log.error({ err: error, ...workerData }, "could not generate a background sound");
       // The next call tries again.
       loops.delete(key);
     });

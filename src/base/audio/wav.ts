@@ -59,7 +59,7 @@ export function createStereoRecorder(
   const flush = (): void => {
     if (filled === 0 || failure) return;
     if (waiting >= BLOCKS_WAITING_MAX) {
-      failure = new Error("the disk cannot keep up with the recording");
+      failure = new Error("the disk is too slow for the recording");
       return;
     }
     const data = Buffer.from(block.buffer, 0, filled * FRAME_BYTES);

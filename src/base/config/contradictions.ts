@@ -27,7 +27,7 @@ export function contradictions(values: Readonly<Record<string, unknown>>): strin
   }
   const domains = values.PARLEY_OIDC_DOMAINS as string[];
   if (isSet("PARLEY_OIDC_DEFAULT_ROLE") && domains.length === 0) {
-    found.push("PARLEY_OIDC_DEFAULT_ROLE lets people in, which needs PARLEY_OIDC_DOMAINS");
+    found.push("PARLEY_OIDC_DEFAULT_ROLE needs PARLEY_OIDC_DOMAINS, or anyone could sign in");
   }
   return found;
 }

@@ -45,7 +45,7 @@ export const proxyWarnings = (environment: Environment): string[] =>
     const text = read(name, environment);
     return text === "" || parseProxy(text)
       ? []
-      : [`${name} is not used: it is no URL of a proxy such as http://proxy.example.com:3128`];
+      : [`${name} is ignored: it must be a URL such as http://proxy.example.com:3128`];
   });
 
 /** `example.com` and `.example.com` are the name and all below it; addresses may be networks. */

@@ -9,5 +9,5 @@ export const sights: Parse<Sight[]> = (value) => {
   const known = SIGHTS.filter((sight) => named.includes(sight));
   return known.length === named.length
     ? known
-    : problem("must be image, pdf, or both with a comma");
+    : problem("must be image, pdf, or both separated by a comma");
 };

@@ -34,7 +34,7 @@ export const url: Parse<string | null> = (value) =>
   parseHttpUrl(value) ? value.replace(/\/+$/, "") : problem("must be an absolute http(s) URL");
 /** A URL to which paths are appended. */
 export const baseUrl: Parse<string | null> = (value) => (/[?#]/.test(value)
-  ? problem("must be a URL without ? and #, for paths are put behind it")
+  ? problem("must be a URL without ? and #, because paths are appended to it")
   : url(value));
 /** Null: its user or password has a % that is not written as %25. */
 export function loginOf({ username, password }: URL): string | null {
@@ -44,14 +44,14 @@ export function loginOf({ username, password }: URL): string | null {
     return null;
   }
 }
-export const BARE_PERCENT = problem("has a % in its user or password, which is written as %25");
+export const BARE_PERCENT = problem("has a % in its user or password; write it as %25");
 const NATS_ADDRESS = /^(?:nats|tls):\/\/[^/\s]+$/;
 /** The servers of a cluster are given one login, that of the first address. */
 export const natsUrl: Parse<string | null> = (value) => {
   const addresses = list(value);
   const areRead = addresses.every((one) => NATS_ADDRESS.test(one) && URL.canParse(one));
   if (!areRead || addresses.length === 0) {
-    return problem("must be nats:// or tls:// and an address, or several separated by commas");
+    return problem("must be one or more nats:// or tls:// URLs, separated by commas");
   }
   const logins = addresses.map((one) => loginOf(new URL(one)));
   if (logins.includes(null)) return BARE_PERCENT;
@@ -163,12 +163,12 @@ export const rsaKey: Parse<string | null> = (value) => {
 export const twilioSid: Parse<string | null> = (value) =>
   /^AC[0-9a-fA-F]{32}$/.test(value) || isUuid(value)
     ? value
-    : problem("must be AC and 32 hexadecimal digits (or, of SignalWire, a project's id)");
+    : problem("must be AC and 32 hexadecimal digits, or a SignalWire project id");
 
 export const asteriskEndpoint: Parse<string | null> = (value) =>
   /^[\w.-]+\/\S*\{number\}\S*$/.test(value)
     ? value
-    : problem("must be a technology and what it dials, such as PJSIP/{number}@trunk");
+    : problem("must be an Asterisk dial string such as PJSIP/{number}@trunk");
 
 /** It becomes part of names at Asterisk. */
 export const plainName: Parse<string> = (value) =>

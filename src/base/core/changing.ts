@@ -3,7 +3,7 @@
 import { Fault } from "./faults.ts";
 
 /** The OpenAPI response of every operation that makes such changes. */
-export const LOST_TOO_OFTEN = { 409: { description: "Others are changing it; try again" } };
+export const LOST_TOO_OFTEN = { 409: { description: "Someone else is changing it; try again" } };
 
 /** A change loses its race only to changes that won theirs. */
 const ATTEMPTS_MAX = 32;
@@ -19,7 +19,7 @@ export async function changing<T extends object>(
     const done = await attempt();
     if (done !== null) return done;
   }
-  throw new Fault(409, `The ${what} is being changed by others. Please try again.`, {
+  throw new Fault(409, `The ${what} is being changed by someone else. Please try again.`, {
     retryAfterS: 1,
   });
 }

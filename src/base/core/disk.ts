@@ -14,7 +14,7 @@ export const isFolder = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 const WHY_UNREAD: Partial<Record<string, string>> = {
-  ENOENT: "it does not exist", EISDIR: "it is a folder", EACCES: "it may not be read",
+  ENOENT: "it does not exist", EISDIR: "it is a folder", EACCES: "permission denied",
 };
 
 /** Why a file cannot be read, in words for the person who named it. */
@@ -42,10 +42,10 @@ export function makeFolder(path: string): void {
     if (isFolder(path)) return;
     const there = lstatSync(path, { throwIfNoEntry: false });
     const named = there?.isSymbolicLink() === true && !existsSync(path)
-      ? "it is a link to what is not there"
-      : "a file has its name";
+      ? "it is a link whose target does not exist"
+      : "a file with this name exists";
     const why = there ? named : (error as Error).message;
-    throw new Error(`the folder ${path} cannot be made: ${why}`, { cause: error });
+    throw new Error(`cannot create the folder ${path}: ${why}`, { cause: error });
   }
 }
 
@@ -63,7 +63,7 @@ export async function addFolder(path: string): Promise<void> {
 }
 
 const WHY_CLOSED: Partial<Record<string, string>> = {
-  EROFS: "it is on a file system that is only read", EPERM: "it is protected from any change",
+  EROFS: "the file system is read-only", EPERM: "the operation is not permitted (it may be immutable)",
 };
 
 /** The user's name in the system's list of users. */
@@ -106,20 +106,20 @@ export function isOwned(path: string): boolean {
 function closedOf(path: string): { path: string; why: string } {
   try {
     const owner = nameOfUser(statSync(path).uid);
-    return { path, why: `it is ${owner}'s; run this as ${owner}, or give the folder away` };
+    return { path, why: `it belongs to ${owner}; run this as ${owner}, or change its owner` };
   } catch {
     return closedOf(dirname(path));
   }
 }
 
 const WHY_NO_ROOM: Partial<Record<string, string>> = {
-  ENOSPC: "the disk is full", EDQUOT: "the quota is used up", EFBIG: "a file may not be so large",
+  ENOSPC: "the disk is full", EDQUOT: "the quota is used up", EFBIG: "the file size limit is reached",
 };
 /** The last two codes of SQLite may also mean a broken disk. */
 const WHY_NOT_STORED: Partial<Record<string, string>> = {
-  ...WHY_CLOSED, EACCES: "it may not be written",
-  SQLITE_FULL: "the disk is full", SQLITE_IOERR: "the disk refused it",
-  SQLITE_CANTOPEN: "no file can be made there",
+  ...WHY_CLOSED, EACCES: "permission denied",
+  SQLITE_FULL: "the disk is full", SQLITE_IOERR: "input/output error",
+  SQLITE_CANTOPEN: "cannot create a file there",
 };
 
 /** Node knows every code but that of a quota: `Unknown system error -122`. */

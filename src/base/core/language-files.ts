@@ -34,7 +34,7 @@ function parsed(file: string): unknown {
 
 function readTexts<Schema extends TSchema>(file: string, schema: Schema): Static<Schema> {
   const texts = parsed(file);
-  if (!Value.Check(schema, texts)) throw new MisconfiguredStart(`${file} is no object of texts`);
+  if (!Value.Check(schema, texts)) throw new MisconfiguredStart(`${file} must be a JSON object of texts`);
   return texts;
 }
 

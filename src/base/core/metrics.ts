@@ -35,14 +35,14 @@ function requestMetrics(registers: Registry[]) {
   return {
     request: new Histogram({
       name: "parley_http_request_duration_seconds",
-      help: "Time until a request's handler had its reply",
+      help: "Time a request's handler took to produce its response",
       labelNames: ["method", "route"] as const,
       buckets: SECONDS,
       registers,
     }),
     requests: new Counter({
       name: "parley_http_requests_total",
-      help: "Requests by the class of their answer; those of nobody known have no route",
+      help: "Requests by status class; unauthenticated ones have no route",
       labelNames: ["method", "route", "status"] as const,
       registers,
     }),
@@ -53,13 +53,13 @@ function requestMetrics(registers: Registry[]) {
 function eagerMetrics(registers: Registry[]) {
   const replies = new Counter({
     name: "parley_eager_replies_total",
-    help: "Replies in calls begun before the caller's turn was over, heard or dropped unheard",
+    help: "Replies in calls begun before the caller's turn ended, spoken or dropped unheard",
     labelNames: ["outcome"] as const,
     registers,
   });
   const dropped = new Counter({
     name: "parley_eager_tokens_dropped_total",
-    help: "Tokens of the model spent on replies that were dropped unheard",
+    help: "Model tokens spent on replies that were dropped unheard",
     registers,
   });
   return (outcome: "heard" | "dropped", tokens: number): void => {
@@ -71,7 +71,7 @@ function eagerMetrics(registers: Registry[]) {
 /** Work that waits for any node; the last known figures while the database cannot be read. */
 function showWaiting(registers: Registry[], { waiting }: Gauges): void {
   new Gauge({
-    name: "parley_waiting", help: "Documents to be read and webhooks to be sent, by any node",
+    name: "parley_waiting", help: "Documents and webhooks waiting to be processed by any node",
     labelNames: ["what"] as const, registers,
     async collect() {
       const known = await waiting().catch(() => null);
@@ -90,15 +90,15 @@ function showGauges(registers: Registry[], gauges: Gauges): void {
   gauge("ws_connections", "Open WebSocket streams", gauges.websockets);
   gauge("turns_in_flight", "Replies being written", gauges.turnsInFlight);
   gauge("calls_live", "Calls from dialling to the end", gauges.callsLive);
-  gauge("storage_failed", "1 once the disk has failed a commit, and while it has no room", () =>
+  gauge("storage_failed", "1 after a failed commit and while the disk is full", () =>
     gauges.storageFailed() ? 1 : 0);
-  gauge("nodes", "Nodes that serve the database, as this one sees them", gauges.nodes);
-  gauge("nodes_draining", "Nodes that begin nothing new, as this one sees them",
+  gauge("nodes", "Nodes serving the database, as seen by this node", gauges.nodes);
+  gauge("nodes_draining", "Nodes accepting no new work, as seen by this node",
     gauges.nodesDraining);
-  gauge("lease_seconds", "For so long what this node owns is still its own",
+  gauge("lease_seconds", "Time until this node's lease on its work expires",
     gauges.holdsForSeconds);
   showWaiting(registers, gauges);
-  gauge("lease_clock", "1 where the node does the work that comes round by itself", () =>
+  gauge("lease_clock", "1 if this node runs the periodic work", () =>
     gauges.hasClock() ? 1 : 0);
 }
 
@@ -144,26 +144,26 @@ export function createMetrics() {
     }),
     toolCall: new Histogram({
       name: "parley_tool_call_duration_seconds",
-      help: "Time until a tool's endpoint had answered or was given up",
+      help: "Time until a tool's endpoint answered or the call was given up",
       labelNames: ["outcome"] as const,
       buckets: SECONDS,
       registers,
     }),
     playout: new Histogram({
       name: "parley_web_call_playout_seconds",
-      help: "Time until the page of a web call has played what was sent to it",
+      help: "Time until the page of a web call has played the audio sent to it",
       buckets: SECONDS,
       registers,
     }),
     mediaClockLate: new Histogram({
       name: "parley_media_clock_late_seconds",
-      help: "How late the 20 ms ticks of the media clock came",
+      help: "Delay of the media clock's 20 ms ticks",
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1],
       registers,
     }),
     webhook: new Histogram({
       name: "parley_webhook_attempt_duration_seconds",
-      help: "Time until a webhook's receiver had answered or was given up",
+      help: "Time until a webhook's receiver answered or the attempt was given up",
       labelNames: ["outcome"] as const,
       buckets: SECONDS,
       registers,

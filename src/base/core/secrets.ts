@@ -31,8 +31,8 @@ export function findSecret(configured: string | null, dataDir: string): string |
   if (!existsSync(path)) return null;
   const secret = readFileSync(path, "utf8").trim();
   if (secret !== "") return secret;
-  throw new Error(`${path} is empty: put back the one of a backup, or, where none was ever there,`
-    + " remove it for a new one");
+  throw new Error(`${path} is empty: restore it from a backup, or delete it if nothing was`
+    + " encrypted with it yet: the next start creates a new one");
 }
 
 /** As `findSecret`, else a new one kept in the data folder. */

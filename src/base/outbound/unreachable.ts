@@ -1,15 +1,15 @@
 // Why an endpoint could not be reached, in words for the person who has set it up.
 
 const WORDS: readonly [codes: RegExp, why: string][] = [
-  [/^EPROXY$/, "the proxy of this server has no way to it"],
-  [/^(ENOTFOUND|EAI_)/, "nobody knows its name"],
+  [/^EPROXY$/, "this server's proxy cannot reach it"],
+  [/^(ENOTFOUND|EAI_)/, "its host name does not resolve"],
   [/^ECONNREFUSED$/, "the connection was refused"],
-  [/^E(HOST|NET)UNREACH$/, "there is no way to its address"],
+  [/^E(HOST|NET)UNREACH$/, "there is no route to its address"],
   [/^CERT_HAS_EXPIRED$/, "its certificate has expired"],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, "its certificate is for another name"],
   [/CERT|UNABLE_TO_(GET|VERIFY)/, "its certificate is not trusted"],
-  [/^(ERR_SSL_|EPROTO$)/, "it does not speak TLS as it should"],
-  [/^(HPE_|HTTPParserError$)/, "what it answered is no HTTP"],
+  [/^(ERR_SSL_|EPROTO$)/, "the TLS handshake failed"],
+  [/^(HPE_|HTTPParserError$)/, "its answer is not HTTP"],
   [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, "it closed the connection without an answer"],
 ];
 
@@ -26,8 +26,8 @@ export const whyUnreachable = (codes: readonly string[]): string | null =>
 /** Why nothing was sent there, and who can change that. `url`: its form; `address`: its place. */
 export const mayNotBeCalled = (what: string, reason: "url" | "address"): string =>
   `${what} may not be called: ` + (reason === "url"
-    ? "its URL has to be http or https, without a password, at a port of web servers"
-    : "it is in a private network or on this machine, which whoever runs the server has to allow "
+    ? "its URL must be http or https, without a password, on a port used for web servers"
+    : "its address is private or on this machine, which the operator of the server must allow "
       + "(PARLEY_ALLOW_PRIVATE_NETWORKS)");
 
 /** The sentence about `what`, with the reason where it is known. */

@@ -20,9 +20,9 @@ beforeEach(() => {
   endpoint.answer((_, response) => response.end('{"ok":true}'));
 });
 
-const INSIDE = "The tool's endpoint may not be called: it is in a private network or on this machine, "
-  + "which whoever runs the server has to allow (PARLEY_ALLOW_PRIVATE_NETWORKS).";
-const NO_WEB_URL = "its URL has to be http or https, without a password, at a port of web servers";
+const INSIDE = "The tool's endpoint may not be called: its address is private or on this machine, "
+  + "which the operator of the server must allow (PARLEY_ALLOW_PRIVATE_NETWORKS).";
+const NO_WEB_URL = "its URL must be http or https, without a password, on a port used for web servers";
 const SECRET = "Bearer canary-77d1";
 const ARGUMENTS = { item: "tube", count: "2", other: 1 };
 const toolBody = (changes: object = {}) => ({

@@ -84,10 +84,10 @@ test("[WH19] a delivery says why its receiver could not be reached", async (t) =
   const local = "127.0.0.1";
   for (const [url, why] of [
     [`http://${local}:${silent}/`, "it closed the connection without an answer"],
-    [`http://${local}:${odd}/`, "what it answered is no HTTP"],
+    [`http://${local}:${odd}/`, "its answer is not HTTP"],
     [`https://${local}:${tls}/`, "its certificate is not trusted"],
-    [`https://${local}:${odd}/`, "it does not speak TLS as it should"],
-    ["http://nobody.invalid/", "nobody knows its name"],
+    [`https://${local}:${odd}/`, "the TLS handshake failed"],
+    ["http://nobody.invalid/", "its host name does not resolve"],
   ] as const) {
     const { delivery } = await tried(url);
     assert.equal(delivery.last_error, `the receiver could not be reached: ${why}`);

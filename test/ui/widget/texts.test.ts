@@ -87,7 +87,7 @@ test("[WG207] an additional file adds a language, or single texts to one", () =>
     assert.equal(texts.choose(["de"], {}).texts.send, "Ab damit");
     assert.equal(texts.choose(["de"], {}).texts.close, read("de.json").close);
     writeFileSync(join(folder, "more/sv.json"), "[1]");
-    assert.throws(() => loadWidgetTexts([FOLDER, join(folder, "more")]), /sv\.json is no object of texts/);
+    assert.throws(() => loadWidgetTexts([FOLDER, join(folder, "more")]), /sv\.json must be a JSON object of texts/);
   } finally {
     rmSync(folder, { recursive: true });
   }
