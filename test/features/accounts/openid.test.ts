@@ -98,9 +98,35 @@ test("[AU331] only the browser that started it finishes, once, with its own stat
   // With a sign-in of the victim's own under way, the state is another.
   const begun = await victim.go(`${server.url}${SIGN_IN_ROUTES.begin}`, SIGN_IN_ROUTES.callback);
   assert.equal((await victim.go(callback.url)).url, `${server.url}/#/sign-in/oidc_failed`);
-  assert.equal((await victim.go(begun.url)).url, `${server.url}/#/sign-in/oidc_failed`, "it was given up");
+  assert.equal((await victim.go(begun.url)).url, `${server.url}/`, "its own goes on");
   assert.equal((await attacker.go(callback.url)).url, `${server.url}/`);
   assert.equal((await attacker.go(callback.url)).url, `${server.url}/#/sign-in/oidc_failed`, "replayed");
+});
+
+test("[AU362] two tabs of a browser sign in at the provider, whichever comes back first; an answer that fails ends its own sign-in alone", async () => {
+  provider.person = { sub: "new-10", email: "emil@staff.example", email_verified: true, name: "Emil" };
+  for (const order of [[0, 1], [1, 0]] as const) {
+    const browser = provider.browser();
+    const tabs: string[] = [];
+    for (let count = 0; count < 2; count += 1) {
+      tabs.push((await browser.go(`${server.url}${SIGN_IN_ROUTES.begin}`, SIGN_IN_ROUTES.callback)).url);
+    }
+    for (const at of order) {
+      assert.equal((await browser.go(tabs[at] ?? "")).url, `${server.url}/`, `tab ${at}`);
+      assert.equal((await meOf(browser)).body.user.name, "Emil");
+    }
+  }
+  const browser = provider.browser();
+  const [first, second] = [
+    await browser.go(`${server.url}${SIGN_IN_ROUTES.begin}`, SIGN_IN_ROUTES.callback),
+    await browser.go(`${server.url}${SIGN_IN_ROUTES.begin}`, SIGN_IN_ROUTES.callback),
+  ];
+  const state = new URL(first.url).searchParams.get("state") ?? "";
+  const cancelled = `${server.url}${SIGN_IN_ROUTES.callback}?error=access_denied&state=${state}`
+    + `&iss=${encodeURIComponent(provider.issuer)}`;
+  assert.equal((await browser.go(cancelled)).url, `${server.url}/#/sign-in/oidc_failed`);
+  assert.equal((await browser.go(first.url)).url, `${server.url}/#/sign-in/oidc_failed`, "used");
+  assert.equal((await browser.go(second.url)).url, `${server.url}/`);
 });
 
 test("[AU331] a provider that is down is reported, and one not configured does not exist", async () => {

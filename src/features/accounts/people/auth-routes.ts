@@ -35,10 +35,12 @@ interface AuthRouteOptions {
 
 /** Holds the session's token; also read by app/admission.ts. */
 export const SESSION_COOKIE = "parley";
-/** Holds a sign-in at the OpenID provider that is under way. */
+/** Holds the sign-ins at the OpenID provider that are under way, one for each tab. */
 const PENDING_COOKIE = "parley-oidc";
-const PENDING_PLACE = "oidc";
+const PENDING_PLACE = "oidc-tabs";
 const PENDING_S = 10 * 60;
+/** Browsers keep 4 kB in a cookie. */
+const PENDING_MAX = 5;
 const NAME_CHARS_MAX = 100;
 const TOKEN_CHARS_MAX = 100;
 
@@ -292,8 +294,30 @@ function noteFailure({ log }: AuthRouteOptions, error: unknown): void {
   log.warn({ err: error }, "sign-in at the OpenID provider failed");
 }
 
+interface Pending extends PendingSignIn {
+  expiresAt: number;
+}
+
+/** The sign-ins that this browser began and that have not expired, newest first. */
+function pendingOf(options: AuthRouteOptions, http: HttpRequest): Pending[] {
+  const sealed = readCookie(http, PENDING_COOKIE, options.origins.isSecure(http));
+  const text = sealed === null ? null : options.box.tryOpen(sealed, PENDING_PLACE);
+  if (text === null) return [];
+  const all = JSON.parse(text) as Pending[];
+  return all.filter(({ expiresAt }) => expiresAt > options.system.now());
+}
+
+/** Lax: the browser comes back from another site. */
+function pendingCookie(
+  { box, origins }: AuthRouteOptions, http: HttpRequest, all: Pending[],
+): string {
+  const value = all.length === 0 ? "" : box.seal(JSON.stringify(all), PENDING_PLACE);
+  return writeCookie(PENDING_COOKIE, value, {
+    isSecure: origins.isSecure(http), sameSite: "Lax", maxAgeS: value === "" ? 0 : PENDING_S,
+  });
+}
+
 function beginRoute(options: AuthRouteOptions): Route {
-  const { box, origins, system } = options;
   return publicRoute({
     ...PROVIDER_ROUTE,
     path: "/auth/oidc",
@@ -301,14 +325,9 @@ function beginRoute(options: AuthRouteOptions): Route {
     handle: async ({ http }) => {
       try {
         const { url, pending } = await provider(options).begin(callbackOf(options, http));
-        const expiresAt = system.now() + PENDING_S * 1e6;
-        const sealed = box.seal(JSON.stringify({ ...pending, expiresAt }), PENDING_PLACE);
-        return toPage(url, {
-          // Lax: the browser comes back from another site.
-          "Set-Cookie": writeCookie(PENDING_COOKIE, sealed, {
-            isSecure: origins.isSecure(http), sameSite: "Lax", maxAgeS: PENDING_S,
-          }),
-        });
+        const expiresAt = options.system.now() + PENDING_S * 1e6;
+        const all = [{ ...pending, expiresAt }, ...pendingOf(options, http)];
+        return toPage(url, { "Set-Cookie": pendingCookie(options, http, all.slice(0, PENDING_MAX)) });
       } catch (error) {
         noteFailure(options, error);
         return toPage(refused("oidc_failed"));
@@ -317,30 +336,22 @@ function beginRoute(options: AuthRouteOptions): Route {
   });
 }
 
-/** Null unless this browser began a sign-in that has not expired. */
-function pendingOf(options: AuthRouteOptions, http: HttpRequest): PendingSignIn | null {
-  const sealed = readCookie(http, PENDING_COOKIE, options.origins.isSecure(http));
-  const text = sealed === null ? null : options.box.tryOpen(sealed, PENDING_PLACE);
-  if (text === null) return null;
-  const { expiresAt, ...pending } = JSON.parse(text) as PendingSignIn & { expiresAt: number };
-  return expiresAt > options.system.now() ? pending : null;
-}
-
 function finishRoute(options: AuthRouteOptions): Route {
-  const { origins, signIn, failures } = options;
+  const { signIn, failures } = options;
   return publicRoute({
     ...PROVIDER_ROUTE,
     path: "/auth/oidc/callback",
     summary: "Where the OpenID provider leads back to",
     handle: async ({ http }) => {
       const oidc = provider(options);
-      const isSecure = origins.isSecure(http);
-      const used = writeCookie(PENDING_COOKIE, "", { isSecure, sameSite: "Lax", maxAgeS: 0 });
+      const all = pendingOf(options, http);
+      const state = new URLSearchParams(http.query).get("state");
+      const pending = all.find((one) => one.state === state);
+      const used = pendingCookie(options, http, all.filter((one) => one !== pending));
       const no = (why: Parameters<typeof refused>[0]): Reply => {
         failures.record(http.address, "oidc");
         return toPage(refused(why), { "Set-Cookie": used });
       };
-      const pending = pendingOf(options, http);
       if (!pending) return no("oidc_failed");
       try {
         const person = await oidc.finish(`${callbackOf(options, http)}?${http.query}`, pending);
