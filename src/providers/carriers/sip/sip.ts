@@ -260,10 +260,12 @@ async function answer(parts: Parts, leg: SipLeg, offered: Offered | null): Promi
 async function mediaHost(
   { agent, rtp }: Parts, { request, peer }: IncomingInvite,
 ): Promise<string> {
+  // One that listens for a single family has no other address.
+  if (rtp.host !== "::") return agent.localHost(peer);
   const sdp = sdpOf(request);
   const theirs = plainHost((typeof sdp === "string" && parseSdp(sdp)?.audio.host) || "");
   const isOther = isIP(theirs) !== 0 && isIP(theirs) !== isIP(plainHost(peer.host));
-  if (!isOther || rtp.host !== "::" || theirs === "0.0.0.0") return agent.localHost(peer);
+  if (!isOther || theirs === "0.0.0.0") return agent.localHost(peer);
   return agent.localHost({ host: theirs, port: peer.port, transport: "udp" })
     .catch(() => agent.localHost(peer));
 }
