@@ -18,7 +18,7 @@ const { modelFile } = workerData as { modelFile: string };
 
 function openModel(): ((features: Float32Array) => number) {
   const network = openNetwork(modelFile);
-  if (network === null) throw new Error("there is no ONNX Runtime for this machine");
+  if (network === null) throw new Error("no ONNX Runtime is available for this machine");
   const input = network.memory("float", LOG_MEL_BANDS * LOG_MEL_STEPS);
   const output = network.memory("float", 1);
   const run = network.prepare({

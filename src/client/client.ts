@@ -56,11 +56,11 @@ function checkBaseUrl(baseUrl: string): void {
   const { location } = globalThis as { location?: { href: string } };
   const url = URL.canParse(baseUrl, location?.href) ? new URL(baseUrl, location?.href) : null;
   if (url && url.username + url.password !== "") {
-    throw new TypeError("baseUrl has a name or a password in it, which belong in a header");
+    throw new TypeError("baseUrl contains a user name or password; send them in a header instead");
   }
   if (url && /^https?:$/.test(url.protocol)) return;
   throw new TypeError(
-    `baseUrl ${JSON.stringify(baseUrl)} is none: it has to be like http://127.0.0.1:8080/api`);
+    `baseUrl ${JSON.stringify(baseUrl)} is not valid: it must be like http://127.0.0.1:8080/api`);
 }
 
 /** Throws TypeError when `baseUrl` is invalid. */

@@ -142,7 +142,7 @@ function retryAfterMs(header: string): number {
 
 function noParley({ status, url, headers }: Response, asked: string): ParleyError {
   const type = headers.get("content-type") ?? "something without a type";
-  const message = `${url || asked} is no Parley: it answered with ${type}; see baseUrl`;
+  const message = `${url || asked} is not a Parley server: it answered with ${type}; check baseUrl`;
   return new ParleyError(status, { message });
 }
 

@@ -129,7 +129,7 @@ export function createNodes(options: NodesOptions): Nodes {
     if (life.isLost) return;
     life.isLost = true;
     life.hasClock = false;
-    log.fatal({ node_id: nodeId }, "this node was given up: its work is others' now");
+    log.fatal({ node_id: nodeId }, "this node lost its lease: other nodes have taken over its work");
     for (const handler of handlers) handler();
   };
   let round: Round | null = null;
@@ -226,7 +226,7 @@ function createRound({ options, life, holds, lose, look }: {
   const failed = (error: unknown): void => {
     life.steadyMs = null;
     life.wasAway = true;
-    options.log.warn({ err: error }, "the beat of this node could not be stored");
+    options.log.warn({ err: error }, "could not renew this node's lease");
   };
   const beatAndSee = async (): Promise<void> => {
     const now = await look.beat();
@@ -303,8 +303,8 @@ function createClockWatch({ log, system }: NodesOptions) {
     const wasApart = isApart;
     isApart = Math.abs(offMs) > LIMITS.clockOffMsTold;
     if (!isApart || wasApart) return;
-    log.warn({ ahead_ms: Math.round(offMs) }, "this machine's clock is not the database's: have NTP"
-      + " set it; a node does not start where it is more than a minute off");
+    log.warn({ ahead_ms: Math.round(offMs) }, "this machine's clock differs from the database's: synchronise"
+      + " both by NTP; a node whose clock is more than a minute off does not start");
   };
 }
 
@@ -376,7 +376,7 @@ function createBurial({ store, wire, system, log }: NodesOptions, life: Life) {
     const isProof = isOver && !(wire && isNew());
     if (!isProof && !((isOver || isLate) && await isSilent(other))) return;
     if (!await store.bury({ deadId, beatAt, now })) return;
-    log.warn({ node_id: deadId, name: other.name }, "a node was given up");
+    log.warn({ node_id: deadId, name: other.name }, "a node stopped responding: its work is taken over");
     Object.assign(other, { state: "gone", goneAt: now } satisfies Partial<NodeRecord>);
   };
 }

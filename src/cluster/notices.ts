@@ -164,7 +164,7 @@ function createCatchUp({ bus, events, system, log }: NoticesOptions) {
   const working = new Set<Promise<void>>();
   const keep = (work: Promise<void>): void => {
     const kept = work
-      .catch((error: unknown) => log.error({ err: error }, "the log could not be looked at"))
+      .catch((error: unknown) => log.error({ err: error }, "could not read the event log"))
       .finally(() => working.delete(kept));
     working.add(kept);
   };
@@ -234,7 +234,7 @@ function createLook(
   };
   const now = (): void => {
     timer?.cancel();
-    look().catch((error: unknown) => log.error({ err: error }, "a look for others' commits failed"))
+    look().catch((error: unknown) => log.error({ err: error }, "could not check for commits of other nodes"))
       .finally(again);
   };
   const unlisten = wire?.onState(now);

@@ -58,7 +58,7 @@ export function createQuestions<F extends Family>(
           const answer = await give[asked.kind]?.(asked.body as never);
           return encode({ is: "answer", answer });
         } catch (error) {
-          log.error({ err: error, of, kind: asked.kind }, "another node could not be answered");
+          log.error({ err: error, of, kind: asked.kind }, "could not answer another node");
           return encode({ is: "failed", message: (error as Error).message });
         }
       };

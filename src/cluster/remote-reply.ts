@@ -134,7 +134,7 @@ class Watched {
     } catch (error) {
       this.#isAsking = false;
       if (!(error instanceof WireFault)) {
-        log.error({ err: error }, "a reply could not be asked for");
+        log.error({ err: error }, "could not request a reply from another node");
       } else if (error.reason === "nobody") {
         // Another turn may have begun meanwhile.
         if (this.reply === reply) this.#forget();

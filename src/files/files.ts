@@ -46,5 +46,5 @@ export const KEPT = ["attachments", "documents", "recordings"] as const;
 const NAME = /^[a-z]+\/[\w-][\w.-]*$/;
 
 export function assertFileName(name: string): void {
-  if (!NAME.test(name)) throw new Error(`no name of a file: ${name}`);
+  if (!NAME.test(name)) throw new Error(`not a file name: ${name}`);
 }

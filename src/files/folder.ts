@@ -70,7 +70,7 @@ async function sweepIncoming(
       if (ctimeMs * 1000 < system.now() - DAY_MICROS) await rm(join(folder, name), { force: true });
     }
   } catch (error) {
-    if (!isMissing(error)) log.warn({ err: error }, "unfinished files could not be removed");
+    if (!isMissing(error)) log.warn({ err: error }, "could not remove unfinished files");
   }
 }
 

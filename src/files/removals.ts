@@ -46,9 +46,9 @@ export function createRemovals({ files, store, system, log }: RemovalsOptions): 
       for (const name of names) await files.remove(name);
       await removed();
     } catch (error) {
-      log.warn({ err: error, files: names }, "files are removed later");
+      log.warn({ err: error, files: names }, "could not remove files; trying again later");
       await store.note({ names, dueAt: system.now() }).catch((failure: unknown) =>
-        log.error({ err: failure, files: names }, "files that are to be removed could not be noted"));
+        log.error({ err: failure, files: names }, "could not record which files to remove"));
     }
   };
   return {
@@ -62,7 +62,7 @@ export function createRemovals({ files, store, system, log }: RemovalsOptions): 
           await store.forget({ names: [name] });
         }
       } catch (error) {
-        log.warn({ err: error }, "files cannot be removed yet");
+        log.warn({ err: error }, "could not remove files; trying again later");
       }
     },
   };

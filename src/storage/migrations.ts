@@ -42,7 +42,7 @@ export function refuseNewer(version: number, newest: number): void {
   if (version > newest) {
     throw new MisconfiguredStart(
       `the database has schema ${version}, newer than the ${newest} this program knows: use a newer Parley,`
-        + " or go back to a backup from before the update",
+        + " or restore a backup from before the update",
     );
   }
 }

@@ -206,7 +206,7 @@ test("[OP207] a newer version's database is reported in one sentence, exit 78", 
   db.close();
   const { status, output } = startOnce({ PARLEY_DATA_DIR: dataDir });
   assert.equal(status, 78, output);
-  assert.match(output, /^parley: the database has schema 9999, newer than .*: use a newer Parley, or go back to a backup .*\n$/);
+  assert.match(output, /^parley: the database has schema 9999, newer than .*: use a newer Parley, or restore a backup .*\n$/);
   rmSync(dataDir, { recursive: true });
 });
 
@@ -225,7 +225,7 @@ test("[OP292] after an update the older version runs from the earlier backup", {
   db.exec("DROP TABLE webhook_deliveries");
   db.pragma("user_version = 9999");
   db.close();
-  assert.match(startOnce({ PARLEY_DATA_DIR: dataDir }).output, /newer than .* or go back to a backup/);
+  assert.match(startOnce({ PARLEY_DATA_DIR: dataDir }).output, /newer than .* or restore a backup/);
   const restored = await parley(dataDir, ["restore", backup, "--force"]);
   assert.match(restored.out, /^restored .*; the database it replaced is .*parley\.db\.before-restore-/);
   const again = await startProcess(dataDir);

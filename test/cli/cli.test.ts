@@ -247,7 +247,7 @@ test("[CL100] a command migrates an older database, unless an older server runs 
   const server = lockDataDir(dir);
   const refused = await parley(dir, ["account", "list"]);
   assert.deepEqual([refused.code, refused.out, schema()], [1, "", 25]);
-  assert.match(refused.err, /schema 25, .* and a server of an older program runs on it: start that one anew/);
+  assert.match(refused.err, /schema 25, .* and a server of an older version is running on it: restart it/);
   server?.release();
   const listed = await parley(dir, ["account", "list"]);
   assert.equal(listed.code, 0, listed.err);

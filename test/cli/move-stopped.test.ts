@@ -32,7 +32,7 @@ test("[CL87] a move is refused in one sentence: a running server, a database in 
   lock.close();
   assert.match(await said(newDir()), /there is no database in/);
   assert.match(await said(dataDir, "mysql://x/y"), /--to must be a URL such as postgres:/);
-  assert.match(await said(dataDir, "postgres://u:hidden@127.0.0.1:1/x"), /--to is out of reach/);
+  assert.match(await said(dataDir, "postgres://u:hidden@127.0.0.1:1/x"), /--to is unreachable/);
   const file = new Database(databasePath(dataDir));
   const version = file.pragma("user_version", { simple: true }) as number;
   file.pragma(`user_version = ${version - 1}`);
@@ -98,7 +98,7 @@ test("[CL88] killed midway, a move leaves nothing a server starts on, and a seco
     PARLEY_LOG_LEVEL: "silent",
   });
   assert.equal(begun.code, 78);
-  assert.match(begun.err, /^parley: a move into the database of PARLEY_DATABASE_URL began at \S+ and has not ended: let it end, or run parley move again\n$/);
+  assert.match(begun.err, /^parley: a move into the database of PARLEY_DATABASE_URL began at \S+ and is not complete: wait for it, or run parley move again\n$/);
   const listed = await parley(newDir(), ["account", "list"], { PARLEY_DATABASE_URL: database.url });
   assert.equal(listed.code, 1, "nor does a command go on with it");
   assert.equal((await database.query("SELECT 1 FROM accounts")).length, 0);
@@ -107,7 +107,7 @@ test("[CL88] killed midway, a move leaves nothing a server starts on, and a seco
   assert.equal(second.code, 0, second.err);
   assert.equal((await database.query(`SELECT 1 FROM accounts WHERE id = ${accountId}`)).length, 1);
   const third = await move(dataDir, database);
-  assert.match(third.err, /a move into this database has ended at \S+: everything is there/);
+  assert.match(third.err, /a move into this database was completed at \S+/);
 });
 
 test("[CL105] killed once the database has everything, the move is done: no server uses the old file", { skip }, async () => {
@@ -124,8 +124,8 @@ test("[CL105] killed once the database has everything, the move is done: no serv
 test("[CL121] a database that fills up or disappears aborts a move with a message; a second move completes", { skip }, async () => {
   const { dataDir } = newFolder();
   const database = await newDatabase("full", { hasSchema: true });
-  const said = (why: string) => new RegExp(`^parley: the database of --to broke the move off: ${why}`
-    + "\\. All of it is there or nothing: ask for it again once the database can take it\n$");
+  const said = (why: string) => new RegExp(`^parley: the target database ended the move: ${why}`
+    + "\\. Either everything was moved or nothing: repeat the command once the database is available\n$");
   await database.query(`CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RAISE 'could not extend file' USING ERRCODE = 'disk_full', HINT = 'Check free disk space.'; END $$`);
   await database.query("CREATE TRIGGER full_disk BEFORE INSERT ON turns EXECUTE FUNCTION fill()");
@@ -161,7 +161,7 @@ test("[CL88] killed at any moment, a move is done or not done", { skip }, async 
     clearTimeout(timer);
     const again = await askUntil(
       () => move(dataDir, database), ({ err }) => !err.includes("another move"));
-    if (again.code !== 0) assert.match(again.err, /has ended at/);
+    if (again.code !== 0) assert.match(again.err, /was completed at/);
     assert.equal((await database.query("SELECT 1 FROM accounts")).length, 1);
     const books = await parley(newDir(), ["ledger", "verify"], { PARLEY_DATABASE_URL: database.url });
     assert.equal(books.code, 0, books.out + books.err);

@@ -158,7 +158,7 @@ test("[CL89] [CL141] files are copied to PARLEY_FILES_URL or stay; the old datab
   assert.match(stays.out, /3 files stay in \S+: a single node keeps using them there, several need PARLEY_FILES_URL/);
   const onFile = await parley(dataDir, ["account", "list"]);
   assert.equal(onFile.code, 1);
-  assert.match(onFile.err, /^parley: the database of \S+ was moved to PostgreSQL at \S+: set PARLEY_DATABASE_URL to it; without \S+moved\.json the file goes on as it was then\n$/);
+  assert.match(onFile.err, /^parley: the database of \S+ was moved to PostgreSQL at \S+: set PARLEY_DATABASE_URL to it; to go back to the file as it was then, delete \S+moved\.json\n$/);
   const started = await parley(dataDir, ["serve"], { PARLEY_PORT: "0", PARLEY_LOG_LEVEL: "silent" });
   assert.equal(started.code, 78);
 });

@@ -224,7 +224,7 @@ test("[CL177] a mount that blocks a half-done restore is named; a mounted databa
   }));
   const said = withMounted(mounted, "-t tmpfs none", dataDir,
     '"$@" account list; PARLEY_PORT=0 "$@" serve; echo $?; umount "$0"; "$@" account list');
-  const why = `a restore is to be finished, but ${mounted} is mounted, so it cannot be moved aside:`
+  const why = `an interrupted restore cannot be finished: ${mounted} is mounted, so it cannot be moved aside:`
     + " unmount it and try again";
   assert.ok(said.startsWith(`parley: ${why}\n`
     + `parley: the data folder ${dataDir} cannot be written: ${why}; see PARLEY_DATA_DIR\n69\naccount_id`), said);

@@ -195,7 +195,7 @@ test("[CC6] a wrong baseUrl is reported at once, and so is an address where anot
   const parley = createParley({ baseUrl: "https://site.example", fetch: page });
   for (const stream of [parley.send("11111111-2222-4333-8444-555555555555", "x"), parley.watchAccount()]) {
     await assert.rejects(stream.next(), (error: Error) => error instanceof ParleyError
-      && /https:\/\/site\.example.*no Parley.*text\/html.*baseUrl/.test(error.message));
+      && /https:\/\/site\.example.*not a Parley server.*text\/html.*baseUrl/.test(error.message));
   }
   for (const status of [401, 403, 404]) {
     const refusing = createParley({

@@ -42,7 +42,7 @@ test("[ND60] an unpromoted standby is out of reach and never read, a start is to
   assert.equal((await server.call("GET", "/user/me")).status, 503, "it may not have the newest");
   const started = await parley(otherDir, ["serve"], { ...env, PARLEY_PORT: "0" });
   assert.equal(started.code, 69, started.err);
-  assert.match(started.err, /PARLEY_DATABASE_URL is out of reach: it is a standby, which takes no changes/);
+  assert.match(started.err, /PARLEY_DATABASE_URL is unreachable: it is a read-only standby/);
 
   await own.query("SELECT pg_promote()");await askUntil(ready, ({ status }) => status === 200);
   const reply = await underWay;

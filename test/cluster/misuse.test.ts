@@ -71,7 +71,7 @@ test("[ND31] a PostgreSQL that may lose acknowledged writes is refused, whicheve
   for (const name of ["fsync", "full_page_writes", "synchronous_commit"]) {
     await own.set(name, "off");
     assert.equal(await open(),
-      `the PostgreSQL of PARLEY_DATABASE_URL has ${name} off: a commit it answers could be lost`);
+      `the PostgreSQL of PARLEY_DATABASE_URL has ${name} off, so confirmed commits could be lost: turn it on`);
     await own.set(name, "on");
   }
   await own.close();
@@ -83,8 +83,8 @@ test("[ND32] a node with another secret than the database's first is refused", {
     configOf({ PARLEY_DATABASE_URL: url, PARLEY_SECRET: secret }), "thread");
   assert.equal(await refusal(start(SECRETS[0])), "");
   assert.equal(await refusal(start(SECRETS[1])),
-    "PARLEY_SECRET is not the one that the database of PARLEY_DATABASE_URL was begun with: every"
-    + " node needs the same");
+    "PARLEY_SECRET is not the one the database of PARLEY_DATABASE_URL was created with: all nodes"
+    + " need the same secret");
   assert.equal(await refusal(start(SECRETS[0])), "");
   await drop();
 });
@@ -98,7 +98,7 @@ test("[ND33] a machine whose clock is more than a minute off the database's is r
   }));
   assert.equal(await offBy(50), "");
   assert.equal(await offBy(-50), "");
-  assert.match(await offBy(600), /^this machine's clock is (599|600) s ahead of that of the database of PARLEY_DATABASE_URL: set both by one time server$/);
+  assert.match(await offBy(600), /^this machine's clock is (599|600) s ahead of that of the database of PARLEY_DATABASE_URL: synchronise both by NTP$/);
   assert.match(await offBy(-600), /^this machine's clock is (599|600) s behind that of the database/);
   await drop();
 });
@@ -108,7 +108,7 @@ test("[ND34] a database that a newer version has migrated is refused", { skip },
   const open = () => refusal(() => openPostgres({ url, writesMax: 1, isSmall: true }));
   assert.equal(await open(), "");
   await query("UPDATE schema_version SET version = 9999");
-  assert.match(await open(), /^the database has schema 9999, newer than the \d+ this program knows: use a newer Parley, or go back to a backup .*$/);
+  assert.match(await open(), /^the database has schema 9999, newer than the \d+ this program knows: use a newer Parley, or restore a backup .*$/);
   await drop();
 });
 
@@ -120,8 +120,8 @@ test("[ND35] a node with another cluster name is refused while nodes of the firs
   const first = await start("north");
   await first.join({ name: "one", url: null, protocol: 1 });
   assert.equal(await refusal(() => start("south")),
-    "other nodes of the database of PARLEY_DATABASE_URL are the cluster north, and PARLEY_CLUSTER is"
-    + " south: they would not hear each other");
+    "the other nodes of the database of PARLEY_DATABASE_URL have PARLEY_CLUSTER=north, this one has"
+    + " south: use the same on all nodes");
   assert.equal(await refusal(() => start("north")), "");
   await first.nodes.leave({ now: await first.nodes.clock() });
   await first.close();

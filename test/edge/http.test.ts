@@ -114,7 +114,7 @@ test("[ER156] a body may begin with a byte order mark; compressed or non-UTF-8 b
   });
   assert.equal(packed.status, 400);
   assert.equal((await packed.json() as { error: string }).error,
-    "The request body is not valid UTF-8: send it in UTF-8, and not packed.");
+    "The request body is not valid UTF-8: send it as UTF-8, not compressed.");
 });
 
 test("[ER4] unknown paths answer 404, wrong methods 405 with Allow, both in JSON", async () => {

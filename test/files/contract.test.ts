@@ -120,7 +120,7 @@ for (const [place, files] of Object.entries(PLACES)) {
 
   test(`[FI4] ${place}: a name cannot leave its folder, and a file that does not exist cannot be put`, async () => {
     for (const name of ["../secret", "recordings/../../secret", "secret", "recordings/.part", "/etc/x"]) {
-      await assert.rejects(async () => files.read(name), /no name of a file/, name);
+      await assert.rejects(async () => files.read(name), /not a file name/, name);
     }
     await assert.rejects(files.put("documents/none", join(scratch, "none")), { code: "ENOENT" });
     assert.equal(await files.read("documents/none"), null);
@@ -211,5 +211,5 @@ test("[FI6] when a file can neither be removed nor noted, the log says so", asyn
   });
   await removals.remove("recordings/one.wav");
   await removals.retry();
-  assert.deepEqual(logged, ["files that are to be removed could not be noted"]);
+  assert.deepEqual(logged, ["could not record which files to remove"]);
 });

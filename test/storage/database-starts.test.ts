@@ -160,11 +160,11 @@ test("[SO25] a database that is missing or may lose acknowledged writes stops th
   const forgetful = await startedWith(url);
   assert.equal(forgetful.code, 78);
   assert.equal(forgetful.said,
-    "parley: the PostgreSQL of PARLEY_DATABASE_URL has fsync off: a commit it answers could be lost");
+    "parley: the PostgreSQL of PARLEY_DATABASE_URL has fsync off, so confirmed commits could be lost: turn it on");
   const nowhere = await startedWith("postgres://parley:secret@127.0.0.1:1/parley");
   // It may come back: whoever looks after the program is to start it again.
   assert.equal(nowhere.code, 69);
-  assert.match(nowhere.said, /^parley: the database of PARLEY_DATABASE_URL is out of reach: [^\n]+$/);
+  assert.match(nowhere.said, /^parley: the database of PARLEY_DATABASE_URL is unreachable: [^\n]+$/);
   assert.ok(!nowhere.said.includes("secret"));
 });
 
@@ -181,7 +181,7 @@ test("[SO70] sslmode=require verifies the database; an unknown authority is expl
   const { port } = server.address() as AddressInfo;
   const { code, said } = await startedWith(`postgres://parley@127.0.0.1:${port}/parley?sslmode=require`);
   assert.equal(code, 69);
-  assert.match(said, /^parley: the database of PARLEY_DATABASE_URL is out of reach: self-signed certificate \(NODE_EXTRA_CA_CERTS names a file of authorities to trust\)$/);
+  assert.match(said, /^parley: the database of PARLEY_DATABASE_URL is unreachable: self-signed certificate \(NODE_EXTRA_CA_CERTS names a file of authorities to trust\)$/);
   server.close();
 });
 
@@ -216,7 +216,7 @@ test("[OP240] a pooler that accepts no settings is reported in one sentence, exi
   const { code, said } = await startedWith(`postgres://parley@127.0.0.1:${port}/parley?sslmode=disable`);
   assert.equal(code, 78);
   assert.equal(said,
-    "parley: PARLEY_DATABASE_URL leads to a pooler; it must lead to PostgreSQL itself");
+    "parley: PARLEY_DATABASE_URL points to a connection pooler; it must point to PostgreSQL itself");
   server.close();
 });
 

@@ -29,7 +29,7 @@ const system = createSystem();
 const throughProxy = (port: number, name: string): string =>
   `postgres://parley@127.0.0.1:${port}/${name}?sslmode=disable`;
 
-/** Goes on asking while the database is out of reach. */
+/** Goes on asking while the database is unreachable. */
 async function sure<T>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

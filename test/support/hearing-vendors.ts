@@ -74,7 +74,7 @@ export const CARTESIA: HearingVendor = {
   failure: {
     send: (peer) => peer.send(
       { type: "error", status_code: 500, message: `Broken ${KEY}`, request_id: "r" }),
-    text: /^Cartesia gives up: Broken (?!.*a-key)/, retryable: true,
+    text: /^Cartesia reported an error: Broken (?!.*a-key)/, retryable: true,
   },
 };
 

@@ -255,7 +255,7 @@ export async function readPdf(path: string): Promise<{ list: BlockList; pages: n
     }
     if (isMeaningless(pages)) {
       throw new Unreadable(
-        "The PDF does not say which letters its text has: export it anew from the program that made it.");
+        "The text of the PDF cannot be read, because its fonts lack a character map: export it again from the program that made it.");
     }
     const list = new BlockList();
     const body = bodySize(pages);

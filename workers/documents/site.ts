@@ -105,7 +105,7 @@ export class Site {
       if (status === 404 || status === 410) throw new Gone(`The page answered ${status}.`);
       if (status !== 200 && !isKept) throw new Unreadable(`The page answered ${status}.`);
       if (!/^(identity)?$/i.test(headers["content-encoding"]?.trim() ?? "")) {
-        throw new Unreadable("The page came compressed, which is not read.");
+        throw new Unreadable("The page was sent compressed, which is not supported.");
       }
       return {
         url: current, contentType: headers["content-type"] ?? "text/html",

@@ -21,7 +21,7 @@ function unpacked(body: Buffer): Buffer {
   try {
     return gunzipSync(body, { maxOutputLength: SITEMAP_BYTES_MAX });
   } catch (error) {
-    throw new Unreadable("The sitemap cannot be unpacked, or is too large then.", { cause: error });
+    throw new Unreadable("The sitemap cannot be decompressed, or is too large.", { cause: error });
   }
 }
 
@@ -53,6 +53,6 @@ export function readSitemap(body: Buffer): Sitemap {
   }, { xmlMode: true, decodeEntities: true });
   parser.write(unpacked(body).toString("utf8"));
   parser.end();
-  if (!isKnown) throw new Unreadable("The address is no sitemap.");
+  if (!isKnown) throw new Unreadable("The address is not a sitemap.");
   return found;
 }

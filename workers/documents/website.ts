@@ -16,7 +16,7 @@ const READABLE = /^(text\/html|application\/xhtml\+xml|text\/plain)\b/i;
 
 /** Adds the page's text to `list`; returns the page's links. */
 function addPage(list: BlockList, { url, contentType }: Fetched, body: Buffer): string[] {
-  if (!READABLE.test(contentType)) throw new Gone("The address is no readable page.");
+  if (!READABLE.test(contentType)) throw new Gone("The address is not a readable page.");
   list.forgetHeadings();
   if (/^text\/plain/i.test(contentType)) {
     list.text(decodeText(body), { url });

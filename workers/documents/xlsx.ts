@@ -168,7 +168,7 @@ export const readXlsx = (path: string): Promise<{ list: BlockList; pages: number
 /** Writes the non-empty rows of the first visible sheet, one JSON line each. */
 export const writeSheet = ({ path, to, rowsMax }: SheetSource): Promise<WrittenSheet> =>
   withBook(path, async ({ archive, sheets: [first], ...book }) => {
-    if (!first) throw new Unreadable("The workbook has no sheet that is shown.");
+    if (!first) throw new Unreadable("The workbook has no visible sheet.");
     const file = openSync(to, "wx", 0o600);
     let rows = 0;
     let bytes = 0;

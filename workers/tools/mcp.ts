@@ -45,7 +45,7 @@ class McpFailure extends Error {
   readonly reply: Failure;
 
   constructor(reply: Failure) {
-    super("the MCP server gave no answer");
+    super("the MCP server sent no answer");
     this.reply = reply;
   }
 }
@@ -222,7 +222,7 @@ class Session {
   #reply(id: unknown, method: string): void {
     const said = method === "ping"
       ? { result: {} }
-      : { error: { code: METHOD_NOT_FOUND, message: `There is no ${method} here.` } };
+      : { error: { code: METHOD_NOT_FOUND, message: `The method ${method} is not supported.` } };
     this.#tell("POST", { jsonrpc: "2.0", id, ...said });
   }
 

@@ -63,7 +63,7 @@ class Link {
       void this.#follow(connection);
     } catch (error) {
       if (this.isClosed) return;
-      if (!this.#isLogged) log.warn({ err: error }, "NATS is out of reach");
+      if (!this.#isLogged) log.warn({ err: error }, "NATS is unreachable");
       this.#isLogged = true;
       this.#retry = system.after(LIMITS.wireRetryMs, () => void this.open());
     }
@@ -92,7 +92,7 @@ class Link {
   #change(to: "up" | "down"): void {
     if (this.state === to) return;
     this.state = to;
-    if (!this.isClosed) this.#options.log.info({ state: to }, "the wire between nodes");
+    if (!this.isClosed) this.#options.log.info({ state: to }, "the connection to NATS");
     if (to === "down") for (const give of [...this.waiting]) give(new WireFault("down"));
     for (const told of [...this.told]) told(to);
   }
@@ -126,13 +126,13 @@ export function openNatsWire(options: NatsWireOptions): Wire {
   const fits = (subject: string, data: Uint8Array): boolean => {
     const serversMax = link.connection?.info?.max_payload ?? Infinity;
     if (data.byteLength <= Math.min(serversMax, LIMITS.wireMessageBytesMax)) return true;
-    log.warn({ subject, bytes: data.byteLength }, "a message is too large for the wire");
+    log.warn({ subject, bytes: data.byteLength }, "a message exceeds the NATS server's max_payload");
     return false;
   };
   const begin = (connection: NatsConnection, heard: Heard): void => {
     heard.subscription = connection.subscribe(subjectOf(heard.subject), {
       callback: (error, message) => {
-        if (error) return log.warn({ err: error, subject: heard.subject }, "NATS refuses a subject");
+        if (error) return log.warn({ err: error, subject: heard.subject }, "NATS refused a subject: check this user's permissions");
         const reply = message.reply
           ? (data: Uint8Array) => void (fits(heard.subject, data) && message.respond(data))
           : null;

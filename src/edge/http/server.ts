@@ -340,7 +340,7 @@ function whyNoListening(host: string, port: number): Promise<string> {
   return new Promise((resolve) => {
     const probe = createServer();
     probe.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
-      const unknown = `the system refuses it (${code}); see PARLEY_HOST and PARLEY_PORT`;
+      const unknown = `${code}; check PARLEY_HOST and PARLEY_PORT`;
       resolve(LISTEN_ERRORS[code] ?? unknown);
     });
     probe.listen({ host, port, exclusive: true }, () => {

@@ -76,7 +76,7 @@ function messageFor(field: string, error: ValueError): string {
   const own = (schema as Record<string, unknown>)[WITH_MESSAGE];
   if (typeof own === "string") {
     return error.type === ValueErrorType.StringFormat && hasCredentials(String(value))
-      ? own.replace(/valid URL\.$/, "valid URL, without a user name and a password in it.") : own;
+      ? own.replace(/valid URL\.$/, "valid URL, without a user name or password.") : own;
   }
   switch (error.type) {
     case ValueErrorType.StringMaxLength:
@@ -271,7 +271,7 @@ const MAY_BE_UNSAFE = new RegExp(`${UNSAFE_KEY}|\\\\u`);
 /** Any JSON value; throws a Fault for invalid JSON, deep nesting or unsafe keys. */
 export function parseJson(body: Buffer): unknown {
   if (!isUtf8(body)) {
-    throw new Fault(400, "The request body is not valid UTF-8: send it in UTF-8, and not packed.");
+    throw new Fault(400, "The request body is not valid UTF-8: send it as UTF-8, not compressed.");
   }
   // Windows programs put a byte order mark before their texts.
   const text = body.toString("utf8").replace(/^\ufeff/, "");

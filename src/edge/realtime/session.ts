@@ -218,7 +218,7 @@ export class Session {
   }
 
   #fail(error: unknown): void {
-    this.#log.error({ err: error, topic: this.#source.topic }, "a stream could not be read");
+    this.#log.error({ err: error, topic: this.#source.topic }, "could not read a stream");
     this.close("restart");
   }
 

@@ -77,7 +77,7 @@ export function readPosition(
   const text = lastEventId || after;
   if (text === undefined || text === "") return null;
   const position = parsePosition(text);
-  if (!position) throw new Fault(422, "The after is not a position of this stream.");
+  if (!position) throw new Fault(422, "The value of after is not a position of this stream.");
   return position;
 }
 

@@ -57,7 +57,7 @@ export async function admit(
   if (route.kind === "refused") {
     if (route.cause === "tied") {
       log.warn({ called: to, source: sourceAddress },
-        "a call fits numbers of several accounts and rings nowhere: approve one with parley number approve");
+        "an inbound call's number belongs to several accounts, so it was refused: approve one with parley number approve");
     }
     log.info({ cause: route.cause, source: sourceAddress }, "an inbound call was refused");
     return REFUSALS[route.cause];

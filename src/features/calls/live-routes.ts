@@ -263,7 +263,7 @@ async function handle(
         return session.answer("pong", echo);
       case "resume": {
         const position = parsePosition(command.after ?? "");
-        if (!position) throw new Fault(422, "The after is not a position of this stream.");
+        if (!position) throw new Fault(422, "The value of after is not a position of this stream.");
         await session.resume(position);
         return session.answer("resumed", echo);
       }

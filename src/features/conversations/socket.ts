@@ -104,7 +104,7 @@ async function run(
       return ["stop_result", { stopped: await conversations.stop(uuid, command.turn_id) }];
     case "resume": {
       const position = parsePosition(command.after ?? "");
-      if (!position) throw new Fault(422, "The after is not a position of this stream.");
+      if (!position) throw new Fault(422, "The value of after is not a position of this stream.");
       await session.resume(position);
       return ["resumed", {}];
     }

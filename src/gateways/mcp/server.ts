@@ -108,12 +108,12 @@ function parsed({ body, headers }: HttpRequest): Wire | unknown[] {
   const version = headers["mcp-protocol-version"] ?? BATCH_VERSION;
   if (version !== BATCH_VERSION) {
     throw new RpcError(INVALID_REQUEST,
-      `Only MCP ${BATCH_VERSION} has batches: send one message per request.`);
+      `Batches exist only in MCP ${BATCH_VERSION}: send one message per request.`);
   }
   if (value.length === 0) throw new RpcError(INVALID_REQUEST, "The batch is empty.");
   if (value.length > LIMITS.mcpBatchMax) {
     throw new RpcError(INVALID_REQUEST,
-      `A batch may have ${LIMITS.mcpBatchMax} messages: send the others in another request.`);
+      `A batch may have at most ${LIMITS.mcpBatchMax} messages: send the others in another request.`);
   }
   return value;
 }

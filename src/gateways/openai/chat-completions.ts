@@ -85,26 +85,26 @@ function refuse(param: string, message: string, code: string | null = null): Fau
 
 const isEmpty = (value: unknown): boolean => Object.keys(value as object).length === 0;
 const isLeftOpen = (value: unknown): boolean => value === "auto" || value === "none";
-const OWN_CHOICE = "The assistant itself chooses what it calls";
+const OWN_CHOICE = "The assistant decides itself which tools it calls";
 
 /** For fields that assistants support in one way only: the accepted values, and the refusal. */
 const BOUNDS: Partial<Record<
   keyof CompletionBody, [isWithin: (value: unknown) => boolean, refusal: string]
 >> = {
-  n: [(value) => value === 1, "Only one choice can be made: n must be 1."],
-  tools: [isEmpty, "The tools are the assistant's own; requests cannot bring any."],
-  functions: [isEmpty, "The functions are the assistant's own; requests cannot bring any."],
+  n: [(value) => value === 1, "Only one choice is supported: n must be 1."],
+  tools: [isEmpty, "The assistant uses its own tools; requests cannot contain any."],
+  functions: [isEmpty, "The assistant uses its own functions; requests cannot contain any."],
   tool_choice: [isLeftOpen, `${OWN_CHOICE}: tool_choice must be auto or none.`],
   function_call: [isLeftOpen, `${OWN_CHOICE}: function_call must be auto or none.`],
   web_search_options: [() => false,
-    "The tools are the assistant's own: web_search_options is not supported."],
+    "The assistant uses its own tools: web_search_options is not supported."],
   response_format: [(value) => (value as { type: string }).type === "text",
     "Assistants answer in text: response_format must be text."],
   modalities: [(value) => (value as string[]).every((one) => one === "text"),
     "Assistants answer in text: modalities must be text."],
-  stop: [isEmpty, "Assistants say all they have to say: stop is not supported."],
-  logprobs: [(value) => value === false, "No probabilities are known: logprobs must be false."],
-  logit_bias: [isEmpty, "Assistants choose their own words: logit_bias is not supported."],
+  stop: [isEmpty, "Stop sequences are not supported."],
+  logprobs: [(value) => value === false, "Log probabilities are not supported: logprobs must be false."],
+  logit_bias: [isEmpty, "logit_bias is not supported."],
 };
 
 /** Throws Fault 400 for what no assistant supports: ignoring it would give a different answer. */
@@ -139,7 +139,7 @@ function readMessages(messages: CompletionBody["messages"]): Pick<Given, "system
   const last = said.at(-1);
   const param = `messages.${messages.length - 1}`;
   if (messages.at(-1)?.role !== "user" || last?.content.trim() === "") {
-    throw refuse(param, "The last message must be the user's and not blank.");
+    throw refuse(param, "The last message must be from the user and must not be blank.");
   }
   const joined = system.filter((text) => text !== "").join("\n\n");
   if (joined.length > LIMITS.promptCharsMax) {
@@ -180,7 +180,7 @@ function openAiError(fault: Fault): { status: number; error: Static<typeof OpenA
 
 /** SDKs call `/responses` by default, and show this to the person who must configure them. */
 export const noSuchApi = (): Fault =>
-  new Fault(404, "Not found: of OpenAI's API there are only chat completions and models here.");
+  new Fault(404, "Not found: only chat completions and models of OpenAI's API are supported.");
 
 /** The refusal as OpenAI writes it; headers as everywhere. */
 export function renderOpenAiFault(fault: Fault, headers: HeaderMap = {}): Reply {

@@ -49,7 +49,7 @@ export function createOpenAiEmbedder({ url, key, model }: OpenAiEmbedderOptions)
       });
     } catch (error) {
       if (error instanceof ProviderError || signal.aborted) throw error;
-      const message = "the embeddings server could not be reached or understood";
+      const message = "the embeddings server could not be reached or sent an invalid answer";
       throw new ProviderError(message, { retryable: true, cause: error });
     }
   };
@@ -59,7 +59,7 @@ export function createOpenAiEmbedder({ url, key, model }: OpenAiEmbedderOptions)
     embed: async (texts, signal) => {
       const answer = await ask(texts, signal);
       if (!Answer.Check(answer) || answer.data.length !== texts.length) {
-        throw new ProviderError("the embeddings server sent something else", { retryable: false });
+        throw new ProviderError("the embeddings server sent an unexpected answer", { retryable: false });
       }
       const ordered = [...answer.data].sort((one, other) => one.index - other.index);
       return ordered.map(({ embedding }) => Float32Array.from(embedding));

@@ -110,4 +110,4 @@ const isVerified = ({ email_verified: verified, xms_edov: ofMicrosoft }: OpenIdC
   verified === undefined ? /^(?:true|1)$/.test(String(ofMicrosoft)) : verified === true;
 
 const failure = (error: unknown): ProviderError =>
-  new ProviderError("the OpenID provider did not let anybody in", { retryable: false, cause: error });
+  new ProviderError("the OpenID provider refused the sign-in", { retryable: false, cause: error });

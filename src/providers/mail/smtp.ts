@@ -67,7 +67,7 @@ function mailError(error: SmtpError, isHandedOver: boolean): ProviderError {
     ? PASSING.has(code) && !isHandedOver
     : responseCode >= 400 && responseCode < 500;
   const said = responseCode === undefined ? code : String(responseCode);
-  return new ProviderError(`the mail server did not take a mail (${said})`, {
+  return new ProviderError(`the mail server refused a mail (${said})`, {
     retryable, cause: error,
   });
 }
@@ -119,7 +119,7 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
     isSetUp: true,
     send: async (mail) => {
       if (ending.signal.aborted || underWay >= MAILS_MAX) {
-        throw new ProviderError("too many mails wait to be sent", { retryable: true });
+        throw new ProviderError("too many mails are waiting to be sent", { retryable: true });
       }
       underWay += 1;
       try {

@@ -120,10 +120,10 @@ export function createModelCatalog(options: ModelCatalogOptions): ModelCatalog {
     if (fallback && fallback !== entry) {
       return withFallback(model, adaptors.get(fallback), (error) => {
         const ids = { model_id: entry.id, fallback_id: fallbackId };
-        log.warn({ ...ids, err: error }, "model failed, its fallback answers");
+        log.warn({ ...ids, err: error }, "a model failed; its fallback answers");
       });
     }
-    log.warn({ model_id: entry.id, fallback_id: fallbackId }, "a model has no such fallback");
+    log.warn({ model_id: entry.id, fallback_id: fallbackId }, "a model's fallback does not exist");
     return model;
   }
 
@@ -219,7 +219,7 @@ function createAdaptors(options: ModelCatalogOptions): Adaptors {
     const access = accessOf(entry, fallback);
     if (access.kind === "server") return connect(entry, access.url, access.key);
     log.warn({ model_id: entry.id, missing: access.setting },
-      "a model is not set up, the default model answers");
+      "a model is not available; the default model answers");
     return getDefault();
   }
 

@@ -130,7 +130,7 @@ function createOpening(
         const change = isUnderstood ? changeFor(error.message, sent) : null;
         if (change) {
           form = { ...form, ...change };
-          log.warn({ err: error, ...change }, "the model server is asked otherwise from now on");
+          log.warn({ err: error, ...change }, "adapting requests to what the model server accepts");
           continue;
         }
         // A model that was silent for the whole first-byte deadline is not retried: the person has
@@ -142,7 +142,7 @@ function createOpening(
         if (!mayRetry || attempt >= limits.modelRetriesMax) throw error;
         const jitter = system.randomBytes(4).readUInt32LE() / 2 ** 32;
         const waitMs = Math.max(retryAfterMs, jitter * BACKOFF_FIRST_MS * 2 ** attempt);
-        log.warn({ attempt, status: exchange.status, wait_ms: waitMs }, "model request is retried");
+        log.warn({ attempt, status: exchange.status, wait_ms: waitMs }, "retrying a model request");
         await wait(system, waitMs, signal);
         attempt += 1;
       }

@@ -165,7 +165,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #packed(): ProviderError {
-    const message = `the model server packed its reply (${this.#packing}), which it was not asked to`;
+    const message = `the model server compressed its reply (${this.#packing}), which was not requested`;
     return new ProviderError(message, { retryable: false });
   }
 

@@ -71,7 +71,7 @@ export class Reply {
     this.#parser = createParser({
       onEvent: ({ event, data }) => this.#takeEvent(data, event),
       onError: ({ type }) => {
-        if (type === "max-buffer-size-exceeded") this.#fail("sent too large an event");
+        if (type === "max-buffer-size-exceeded") this.#fail("sent an event that is too large");
       },
       maxBufferSize: context.limits.modelEventBytesMax,
     });
@@ -103,14 +103,14 @@ export class Reply {
     if (this.reason !== null) this.failure = null;
     this.#done ||= this.reason !== null;
     if (this.#done) return;
-    if (this.#isReply) this.#fail("ended its reply before it was finished");
+    if (this.#isReply) this.#fail("closed the connection before its reply was complete");
     else this.#failWithout();
   }
 
   /** The body may be a sign-in page, the answer of another API, or empty. */
   #failWithout(): void {
     const words = errorText(jsonOf(this.#start) ?? this.#start, this.#context.key);
-    const type = this.#type.slice(0, TYPE_CHARS_MAX) || "text of no type";
+    const type = this.#type.slice(0, TYPE_CHARS_MAX) || "text without a type";
     this.#fail(words === "" ? "sent an empty reply" : `sent no reply, but ${type}: ${words}`);
   }
 

@@ -76,7 +76,7 @@ async function openReal(config: SpeechConfig, options: VendorOptions): Promise<E
     createVad(), openSynthesizers(config, options, level), openTranscribers(config, options),
     realtimeModels(config, options),
   ]);
-  options.log.info({ vad: vad.name }, "speech engines are open");
+  options.log.info({ vad: vad.name }, "the speech engines are ready");
   return {
     synthesizer: enduringSynthesizers(
       speaking, (language) => usableSynthesizers(config, language), options),

@@ -226,6 +226,6 @@ export function createComplaints(
     if (hasWarned || (typeof record?.type === "string" && news.has(record.type))) return;
     hasWarned = true;
     const complaint = errorText(record?.description ?? record, key);
-    log.warn({ vendor, complaint }, "recognition was sent what it does not understand");
+    log.warn({ vendor, complaint }, "a speech recognition service sent an unknown message");
   };
 }

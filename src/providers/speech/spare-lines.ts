@@ -49,7 +49,7 @@ export function createLines(options: LinesOptions): Lines {
         onText: (text) => line.handlers?.onText(text),
         onClose: (error) => {
           if (line.handlers) return line.handlers.onClose(error);
-          log.debug({ err: error }, "a connection kept for the next utterance is gone");
+          log.debug({ err: error }, "lost the spare connection for the next utterance");
           drop(url.href);
         },
       }),

@@ -114,7 +114,7 @@ export class VendorSocket {
     this.#sentMs = this.#options.system.monotonicMs();
     this.#socket.send(data);
     if (this.#socket.bufferedAmount > this.#limits.sendBytesMax) {
-      this.#fail("does not take what is sent", true);
+      this.#fail("does not accept data fast enough", true);
     }
   }
 
@@ -133,7 +133,7 @@ export class VendorSocket {
     this.#sentMs = system.monotonicMs();
     const isAlive = lifeWatch(this.#socket, this.#handshake, this.#limits, system);
     this.#ticking = system.every(TICK_MS, () => {
-      if (!isAlive()) return this.#fail("has fallen silent", true);
+      if (!isAlive()) return this.#fail("stopped responding", true);
       const quietMs = system.monotonicMs() - this.#sentMs;
       if (keepAlive && quietMs >= keepAlive.afterMs) keepAlive.send();
     });
@@ -265,7 +265,7 @@ function refusedBy(status: number | null, detail: string): Ending {
 /** The address of `path` below a base given as `http(s):` or `ws(s):`. */
 export function socketUrl(base: string, path: string, query: Iterable<[string, string]>): URL {
   const url = new URL(base.replace(/^http/i, "ws"));
-  assert(/^wss?:$/.test(url.protocol), "the address of a speech vendor is no http(s): or ws(s):");
+  assert(/^wss?:$/.test(url.protocol), "a speech vendor's address must begin with http(s):// or ws(s)://");
   url.pathname = `${url.pathname.replace(/\/+$/, "")}${path}`;
   url.search = new URLSearchParams([...url.searchParams, ...query]).toString();
   url.hash = "";
@@ -275,5 +275,5 @@ export function socketUrl(base: string, path: string, query: Iterable<[string, s
 /** Called when an adaptor is made, so that no call fails because of the key. */
 export function assertKey(key: string | null): void {
   const isUsable = key === null || /^[\x21-\x7e]+$/.test(key);
-  assert(isUsable, "the key of a speech vendor has characters no header can hold");
+  assert(isUsable, "a speech vendor's key contains characters that a header cannot hold");
 }

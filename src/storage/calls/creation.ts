@@ -78,7 +78,7 @@ function createCreate(
       const isReserved = await rows.ledger.reserve({
         accountId, reference: reference(callId), amountMicros: reservedMicros, now,
       });
-      if (!isReserved) throw new Error("what is free could not be reserved");
+      if (!isReserved) throw new Error("could not reserve the free balance");
     }
     const call = await rows.known({ accountId, callId });
     const event = await rows.publish(call, {

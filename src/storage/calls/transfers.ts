@@ -110,10 +110,10 @@ function createWhyNot(sql: Sql) {
   ): Promise<string | null> => {
     const legs = transfers.filter(({ leg }) => leg);
     if (legs.some(({ status }) => status === "in-progress")) {
-      return "A colleague is being called already.";
+      return "A colleague is already being called.";
     }
     if (legs.length >= LIMITS.warmTransfersMax) {
-      return "In this call colleagues were called as often as may be.";
+      return "This call has reached its limit of calls to colleagues.";
     }
     if (await blocked.get({ accountId, to })) return "The phone number is on the do-not-call list.";
     const barred = to.startsWith("+") ? barredReason(to, dialling.countries) : null;

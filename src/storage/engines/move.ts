@@ -73,10 +73,10 @@ async function compare(tables: Moved["tables"], to: Arrival, books: Books): Prom
   const arrived = await booksOf(to.ledger);
   const different = books.accounts.find((account, index) => account !== arrived.accounts[index]);
   if (different !== undefined || books.accounts.length !== arrived.accounts.length) {
-    throw new Error(`a balance is not what it was (${different ?? "one more"}): nothing was moved`);
+    throw new Error(`a balance differs after copying (${different ?? "one more"}): nothing was moved`);
   }
   const { accounts, entries, problems } = arrived.audit;
-  if (problems.length > 0) throw new Error(`the ledger did not arrive: ${problems.join("; ")}`);
+  if (problems.length > 0) throw new Error(`the copied ledger is wrong: ${problems.join("; ")}`);
   return { tables, accounts, entries };
 }
 
@@ -84,8 +84,8 @@ async function compare(tables: Moved["tables"], to: Arrival, books: Books): Prom
 function brokenOff(error: unknown): unknown {
   if (stateOf(error) === null && !(error instanceof ConnectionLost)) return error;
   const { message, hint } = error as Error & { hint?: string };
-  return new Error(`the database of --to broke the move off: ${message}${hint ? ` (${hint})` : ""}.`
-    + " All of it is there or nothing: ask for it again once the database can take it",
+  return new Error(`the target database ended the move: ${message}${hint ? ` (${hint})` : ""}.`
+    + " Either everything was moved or nothing: repeat the command once the database is available",
   { cause: error });
 }
 
@@ -93,11 +93,11 @@ export async function moveDatabase(options: MoveOptions): Promise<Moved> {
   const { dataDir, url, secretMark, system, tell, takeFiles, note } = options;
   const from = openDeparture(dataDir);
   try {
-    tell("the ledger before it is moved");
+    tell("checking the ledger");
     const books = await booksOf(from.ledger);
     const { problems } = books.audit;
     if (problems.length > 0) {
-      throw new Error(`the ledger is not right, and is not moved: ${problems.join("; ")}`);
+      throw new Error(`the ledger is not correct; nothing was moved: ${problems.join("; ")}`);
     }
     const to = await openArrival(url, system);
     try {

@@ -22,7 +22,7 @@ function refuseMoved(dataDir: string): void {
   if (!existsSync(path)) return;
   const { at } = JSON.parse(readFileSync(path, "utf8")) as { at: string };
   throw new MisconfiguredStart(`the database of ${dataDir} was moved to PostgreSQL at ${at}: set`
-    + ` PARLEY_DATABASE_URL to it; without ${path} the file goes on as it was then`);
+    + ` PARLEY_DATABASE_URL to it; to go back to the file as it was then, delete ${path}`);
 }
 
 export function noteMoved(dataDir: string, system: System): void {

@@ -255,14 +255,14 @@ test("[WT14] a forbidden or unaffordable number is refused, and the reason is ke
   };
   assert.equal(await reasonOf("+19005550199"), "Premium-rate phone numbers cannot be called.");
   assert.equal(await reasonOf("+15550177"), "begun");
-  assert.equal(await reasonOf("+15550178"), "A colleague is being called already.");
+  assert.equal(await reasonOf("+15550178"), "A colleague is already being called.");
   await step(id, "over", "busy", 2);
   for (let left = 4; left > 0; left -= 1) {
     assert.equal(await reasonOf("+15550177"), "begun");
     await step(id, "over", "busy", (await shown(id)).transfers.length);
   }
   assert.equal(
-    await reasonOf("+15550177"), "In this call colleagues were called as often as may be.");
+    await reasonOf("+15550177"), "This call has reached its limit of calls to colleagues.");
   await end(id);
   assert.equal((await asked(id)).kind, "over");
   await calls.finish({ id, accountId }, EVALUATED);

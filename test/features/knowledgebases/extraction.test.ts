@@ -224,7 +224,7 @@ test("[EX13] a page that fails is skipped; when all fail the first one's reason 
     "/forbidden": "The page answered 403.",
     "/missing": "The page answered 404.",
     "/big": "The page is too large to read.",
-    "/picture": "The address is no readable page.",
+    "/picture": "The address is not a readable page.",
     "/deep": "The page is nested too deeply to read.",
   };
   for (const [path, reason] of Object.entries(reasons)) {
@@ -409,7 +409,7 @@ test("[EX23] the start of a long robots.txt is obeyed; compressed pages and repe
   assert.equal(result.pages, 1);
   assert.equal(textOf(result), "Home.");
   const packed = await shared.extract({ type: "website", urls: [`${site.url}/packed`], follow: 0 });
-  assertFailed(packed, "The page came compressed, which is not read.");
+  assertFailed(packed, "The page was sent compressed, which is not supported.");
 });
 
 test("[EX24] an aborted reading rejects at once and frees its place for the next", async () => {

@@ -89,7 +89,7 @@ test("[KB128] a sitemap or sitemap index names the pages to read, of the same si
   const { pages, sitemap_url: sitemap } = await documentOf(id, document);
   assert.deepEqual([pages, sitemap], [3, `${url}/sitemap.xml`]);
   const none = await add(id, { sitemap_url: `${url}/none.xml` });
-  assert.match((await documentOf(id, none)).failure_reason as string, /The address is no sitemap/);
+  assert.match((await documentOf(id, none)).failure_reason as string, /The address is not a sitemap/);
 });
 
 test("[KB129] a website is reread on its schedule, and only changed pages are", async () => {

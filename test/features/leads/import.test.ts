@@ -158,7 +158,7 @@ test("[LD136] an invalid or hostile workbook is refused with the reason, and lea
   assert.equal(await refused(docxAround("")),
     "The file is not a valid XLSX workbook: save it as XLSX or CSV.");
   assert.equal(await refused(makeXlsx([{ name: "A", isHidden: true, rows: [["phone"]] }])),
-    "The workbook has no sheet that is shown.");
+    "The workbook has no visible sheet.");
   assert.equal(await refused(makeXlsx([{ name: "A", rows: [] }])), "The file field is required.");
   assert.equal(await refused(Buffer.from("d0cf11e0a1b11ae1", "hex")),
     "The workbook is encrypted or in an old Excel format: save it as XLSX or CSV.");

@@ -318,7 +318,7 @@ test("[TL133] an address that is no MCP server, or may not be reached, is refuse
 
 test("[TL181] tool and webhook addresses with a name and password are refused with that reason", async () => {
   const endpoint = "https://me:secret@hooks.example/mcp";
-  const why = "must be a valid URL, without a user name and a password in it.";
+  const why = "must be a valid URL, without a user name or password.";
   assert.equal((await listOf(endpoint)).body.message, `The endpoint ${why}`);
   const tool = await server.call("POST", "/user/tools", {
     body: { name: "x", description: "x", endpoint, method: "POST" },
@@ -393,7 +393,7 @@ test("[TL179] an MCP server that sends requests before its result gets answers, 
     { jsonrpc: "2.0", id: 0, result: {} },
     {
       jsonrpc: "2.0", id: "e",
-      error: { code: -32601, message: "There is no elicitation/create here." },
+      error: { code: -32601, message: "The method elicitation/create is not supported." },
     },
   ]);
 });

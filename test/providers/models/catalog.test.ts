@@ -164,7 +164,7 @@ test("[MO46] the configured key is never sent to another server", async (t) => {
 
 test("[MO47] an entry that is not set up falls back to the default model, with one warning", async (t) => {
   const { catalogOf, main, spare, warnings } = await setUp(t);
-  const message = "a model is not set up, the default model answers";
+  const message = "a model is not available; the default model answers";
   const catalog = catalogOf([standard, compatible(3, { model: "m" })]);
   for (let turn = 0; turn < 2; turn += 1) {
     assert.equal(await replyOf(catalog.resolve(3)), OFFLINE_REPLY);
@@ -189,7 +189,7 @@ test("[MO48] a model that fails before its first word is replaced by its fallbac
   assert.equal(await replyOf(catalog.resolve(3)), "spare");
   const { err: error, ...fields } = warnings[0]!;
   assert.ok(error instanceof ProviderError);
-  const message = "model failed, its fallback answers";
+  const message = "a model failed; its fallback answers";
   assert.deepEqual(fields, { model_id: 3, fallback_id: 4, message });
   spare.script(() => ({ status: 400 }));
   await assert.rejects(replyOf(catalog.resolve(3)), { message: /answered 400/ });
@@ -201,7 +201,7 @@ test("[MO49] no fallback is used after the first word or an abort", async (t) =>
   const entry = compatible(3, { model: "m", url: main.url, fallback_id: 4 });
   const catalog = catalogOf([entry, compatible(4, { model: "s", url: spare.url })]);
   main.script(() => ({ tokens: ["a", "b"], fault: "truncate" }));
-  await assert.rejects(replyOf(catalog.resolve(3)), { message: /before it was finished/ });
+  await assert.rejects(replyOf(catalog.resolve(3)), { message: /before its reply was complete/ });
   main.script(() => ({ tokens: ["a"], hold: new Promise(() => {}) }));
   const controller = new AbortController();
   const reply = assert.rejects(replyOf(catalog.resolve(3), controller.signal), /aborted/);
@@ -219,7 +219,7 @@ test("[MO50] a fallback that is missing or the model itself is ignored with a wa
   for (const id of [3, 4]) {
     await assert.rejects(replyOf(catalog.resolve(id)), { message: /answered 400/ });
   }
-  const message = "a model has no such fallback";
+  const message = "a model's fallback does not exist";
   assert.deepEqual(warnings, [
     { model_id: 3, fallback_id: 99, message },
     { model_id: 4, fallback_id: 4, message },

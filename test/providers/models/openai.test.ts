@@ -325,7 +325,7 @@ test("[MO14] a reply may lack [DONE] or its finish reason, not both", async (t) 
   server.script(() => ({ tokens: ["a", "b"], fault: "truncate" }));
   const { error, finish, text } = await ask(model);
   assert.deepEqual([text, finish], ["a", undefined]);
-  const message = "the model server ended its reply before it was finished";
+  const message = "the model server closed the connection before its reply was complete";
   assertProviderError(error, { message, retryable: false });
 });
 
@@ -358,7 +358,7 @@ test("[MO16] events, bodies, tool calls and their arguments have a maximum size"
   const calls = "the model server sent too many tool calls";
   const json = { "content-type": "application/json" };
   const cases: [Plan, message: string][] = [
-    [{ body: `data: ${long}` }, "the model server sent too large an event"],
+    [{ body: `data: ${long}` }, "the model server sent an event that is too large"],
     [{ body: call + END }, calls],
     [{ body: chunk({ tool_calls: many }) + END }, calls],
     [{ headers: json, body: JSON.stringify({ long }) }, "the model server sent too much"],
@@ -398,7 +398,7 @@ test("[MO57] a body that is no reply is reported with its first words and withou
     [{ body: other },
       `sent no reply, but text/event-stream; charset=utf-8: ${other.replace(/\s+/g, " ").trim()}`],
     [{ body: "" }, "sent an empty reply"],
-    [{ headers: gzip, body: bytes }, "packed its reply (gzip), which it was not asked to"],
+    [{ headers: gzip, body: bytes }, "compressed its reply (gzip), which was not requested"],
     [{ status: 400, headers: gzip, body: bytes }, "answered 400"],
   ];
   for (const [plan, message] of cases) {

@@ -121,7 +121,7 @@ test("[SP167] errors, cuts and silence end an utterance with the reason, malform
   await received.event("audio");
   peer.send({ type: "error", status_code: 400, message: `No such voice ${KEY}`, done: true });
   const { error } = await received.event("failed");
-  assert.match(error.message, /^Cartesia gives up: No such voice (?!.*a-key)/);
+  assert.match(error.message, /^Cartesia reported an error: No such voice (?!.*a-key)/);
   assert.equal(error.retryable, false);
   assert.deepEqual(received.kinds(), ["audio", "failed"]);
 

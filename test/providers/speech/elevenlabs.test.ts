@@ -436,7 +436,7 @@ test("[SP68] an oversized message and endless audio fail only the utterance", as
   for (let ms = 0; ms < UTTERANCE_MS_MAX; ms += 60_000) peer.audio(minute);
   peer.audio(new Uint8Array(2));
   const { error } = await endless.received.event("failed");
-  assert.equal(error.message, "ElevenLabs sends more audio than any text can have");
+  assert.equal(error.message, "ElevenLabs sent more audio than the text can need");
   assert.equal(error.retryable, false);
   assert.equal(audioOf(endless.received).length, (8000 * 2 * UTTERANCE_MS_MAX) / 1000);
 });
@@ -445,6 +445,6 @@ test("[SP69] an unusable address or key is refused before any call", () => {
   const create = (args: Partial<ElevenLabsOptions>) => () =>
     createFor("https://api.elevenlabs.io", args);
   assert.doesNotThrow(create({}));
-  assert.throws(create({ url: "ftp://api.elevenlabs.io" }), /no http/);
+  assert.throws(create({ url: "ftp://api.elevenlabs.io" }), /must begin with http/);
   assert.throws(create({ key: "two words" }), (error: Error) => !error.message.includes("two words"));
 });

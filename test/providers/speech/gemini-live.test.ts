@@ -357,7 +357,7 @@ test("[SP198] refused keys, settings and lost connections fail once, with a reas
   await (await mute.peer(0)).until(({ texts }) => texts.length === 1);
   system.advance(10_000);
   assert.equal((await received.event("failed")).error.message,
-    "Gemini did not take the settings of the call within 10000 ms");
+    "Gemini did not accept the call's settings within 10000 ms");
 });
 
 test("[SP198] malformed messages are ignored, and after close there are no events", async () => {

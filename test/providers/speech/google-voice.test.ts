@@ -82,7 +82,7 @@ test("[SP204] a refusal by Google, and a reply that is not audio, end the uttera
   const { error } = await refused.received.event("failed");
   assert.equal(error.message, "Google answered 400: Bad ***");
   for (const [body, reason] of [
-    ["", "Google sent something else"], ["{}", "Google sent something else"],
+    ["", "Google sent an unexpected answer"], ["{}", "Google sent an unexpected answer"],
   ] as const) {
     const odd = await speaking({}, ({ response }) => void response.end(body));
     assert.equal((await odd.received.event("failed")).error.message, reason);

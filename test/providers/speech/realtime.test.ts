@@ -298,7 +298,7 @@ test("[SP57] refused keys, refused settings and lost connections fail once, with
   const message = `Invalid voice, key ${KEY}`;
   settings.peer.send({ type: "error", error: { type: "invalid_request_error", message, event_id: "settings" } });
   const refused = await settings.received.event("failed");
-  assert.equal(refused.error.message, "The realtime model refuses the settings of the call: Invalid voice, key ***");
+  assert.equal(refused.error.message, "The realtime model refused the call's settings: Invalid voice, key ***");
 
   const old = await session();
   await old.received.event("ready");
@@ -324,7 +324,7 @@ test("[SP57] a server that accepts no settings or no handshake is given up", asy
   closings.push(() => mute.close(), () => void deaf.close());
   const { port } = deaf.address() as AddressInfo;
   for (const [url, waitMs, reason] of [
-    [mute.url, 10_000, "did not take the settings of the call within 10000 ms"],
+    [mute.url, 10_000, "did not accept the call's settings within 10000 ms"],
     [`http://127.0.0.1:${port}`, 5000, "did not answer within 5000 ms"],
   ] as const) {
     const system = createManualSystem();

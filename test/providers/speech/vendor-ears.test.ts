@@ -294,7 +294,7 @@ test("[SP191] a Gladia session without a usable address ends the stream", async 
     }).open({ rate: 8000, language: "en", languages: [], hints: [] }, received.receive);
     stream.write(second());
     const { error } = await received.event("failed");
-    assert.equal(error.message, "Gladia sent no address to listen at", answer);
+    assert.equal(error.message, "Gladia sent no WebSocket address", answer);
     assert.equal(error.retryable, false);
   }
 });

@@ -159,7 +159,7 @@ test("[DB323] the call's page shows each transfer with its target, kind, outcome
   const call = { id, accountId };
   const tried = { assistantUuid: null, status: "in-progress", failureReason: null } as const;
   await calls.addTransfer(call, { ...tried, type: "call_transfer", to: "+15550177" });
-  await calls.failTransfer(call, "The far end answered 603.");
+  await calls.failTransfer(call, "The other side answered 603.");
   await calls.addTransfer(call, {
     ...tried, type: "assistant_transfer", to: "Front desk", assistantUuid: inbound.uuid,
     status: "completed",
@@ -173,7 +173,7 @@ test("[DB323] the call's page shows each transfer with its target, kind, outcome
     const rows = page.getByRole("list", { name: "Transfers" }).getByRole("listitem");
     await rows.nth(2).waitFor();
     const [first, second, third] = await rows.allTextContents();
-    assert.match(first ?? "", /^\+1 5550177FailedTransferred, .+The far end answered 603\.$/);
+    assert.match(first ?? "", /^\+1 5550177FailedTransferred, .+The other side answered 603\.$/);
     assert.match(second ?? "", /^Front deskCompletedHanded over to an assistant, /);
     assert.match(third ?? "", /^sip:.+FailedTransferred with a briefing, .+The call ended before/);
     await look();

@@ -52,7 +52,7 @@ const TransferSchema = Type.Object({
   stage: Nullable(OneOf(WARM_STAGES), about(
     "The stage of a warm transfer; null for a cold one.", "over")),
   failure_reason: Nullable(Type.String(), about(
-    "Why it failed; null if it did not.", "The far end answered 603.")),
+    "Why it failed; null if it did not.", "The other side answered 603.")),
   to: Type.String(about("The same as `transfer_to`.", "+15550111")),
   transfer_to: Type.String(about(
     "Telephone number or SIP address; the name of an assistant.", "+15550111")),

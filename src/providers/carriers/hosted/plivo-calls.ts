@@ -213,7 +213,7 @@ export function createPlivoCalls(options: PlivoCallsOptions): HostedCalls {
       (body) => (Order.Check(body) ? body.request_uuid : null)),
     answer: async (_callId, { url: streamUrl, parameters }) => {
       const extraHeaders = extraHeadersOf(parameters);
-      assert(extraHeaders !== null, "Plivo does not bring such stream parameters back");
+      assert(extraHeaders !== null, "Plivo does not return these stream parameters");
       return xml(streamElement(streamUrl, extraHeaders));
     },
     refuse: (_callId, reason) => Promise.resolve(xml(element("Hangup", { reason }))),

@@ -79,7 +79,7 @@ const PATH_SEGMENT_CHARS_MAX = 512;
 /** An id from the wire as exactly one segment of a path. */
 export function segment(id: string): string {
   if (id === "" || /^\.+$/.test(id) || id.length > PATH_SEGMENT_CHARS_MAX) {
-    throw new ProviderError("no call has such an id", { retryable: false });
+    throw new ProviderError("there is no call with this id", { retryable: false });
   }
   return encodeURIComponent(id.toWellFormed());
 }
@@ -155,7 +155,7 @@ export function createRestClient({ vendor, root, authorization, limits }: RestOp
         return { kind: isRefused(answer) ? "refused" : "unknown", error: refusal(answer) };
       } catch (cause) {
         const retryable = isBeforeSending(cause);
-        const message = retryable ? "could not be reached" : "did not answer, the call may be placed";
+        const message = retryable ? "could not be reached" : "did not answer; the call may have been placed";
         const error = new ProviderError(`${vendor} ${message}`, { retryable, cause });
         return { kind: retryable ? "refused" : "unknown", error };
       }

@@ -52,10 +52,10 @@ const NOT_ACCEPTABLE = 488;
 /** Names in the far end's SDP that are resolved in one call. */
 const NAMES_MAX = 4;
 const NO_ACK = "the caller did not acknowledge the answer (ACK)";
-const NO_REFRESH = "the far end did not refresh the session, or answers no more";
+const NO_REFRESH = "the other side did not refresh the session or stopped answering";
 const NO_CODEC = "488 no codec in common";
-const NO_ANSWER = "the caller asked for an offer of sound and did not answer it";
-const NO_SRTP = "488 the answer has no keys for encrypted sound (SRTP)";
+const NO_ANSWER = "the caller requested an SDP offer and did not answer it";
+const NO_SRTP = "488 the answer has no keys for encrypted audio (SRTP)";
 /** Declined, unwanted (RFC 8197), and stopped by a filter on the way (RFC 8688). */
 const REJECTED = new Set([603, 607, 608]);
 
@@ -196,7 +196,7 @@ export class SipLeg implements Leg {
   /** Why an ACK without SDP fails the call; null when media is already agreed on. */
   #whyNothingAgreed(): string | null {
     if (this.quality()) return null;
-    return this.#opened().crypto ? `${NO_ANSWER}, which was of SRTP alone` : NO_ANSWER;
+    return this.#opened().crypto ? `${NO_ANSWER}, which allowed SRTP only` : NO_ANSWER;
   }
 
   /** A call we placed was not answered. */
@@ -344,8 +344,8 @@ export class SipLeg implements Leg {
     this.#transferring = null;
     this.#options.log.warn({ status }, "a transfer failed");
     const detail = status === null
-      ? `Nothing was heard of it for ${TRANSFER_MS / 1000} seconds.`
-      : `The far end answered ${status}.`;
+      ? `The other side reported no result within ${TRANSFER_MS / 1000} seconds.`
+      : `The other side answered ${status}.`;
     this.#publish({ kind: "transfer_failed", detail });
   }
 }

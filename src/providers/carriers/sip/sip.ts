@@ -139,7 +139,7 @@ function createTieLog({ system, log }: Pick<SipCarrierOptions, "system" | "log">
   return (called: string | null, source: string): void => {
     if (!ties.take(called ?? "").allowed) return;
     log.warn({ called, source },
-      "a call fits numbers of several accounts and rings nowhere: approve one with parley number approve");
+      "an inbound call's number belongs to several accounts, so it was refused: approve one with parley number approve");
   };
 }
 
@@ -163,7 +163,7 @@ function begin(parts: LegOptions, connect: (leg: SipLeg) => Promise<void>): Leg 
   const leg = new SipLeg(parts);
   // Connected in a later turn, so that the caller has the leg before it receives an event.
   Promise.resolve().then(() => connect(leg)).catch((error: unknown) => {
-    parts.log.error({ err: error }, "a call over SIP could not be connected");
+    parts.log.error({ err: error }, "could not connect a SIP call");
     leg.end("failed");
   });
   return leg;
@@ -173,7 +173,7 @@ async function place(
   { agent, roster, rtp, log }: Parts, leg: SipLeg, { to, from, trunkId, ringingMs }: DialRequest,
 ): Promise<void> {
   const way = trunkId === undefined ? null : await roster.find(trunkId);
-  if (!way) return leg.end("failed", "the trunk is gone, switched off or its address unknown");
+  if (!way) return leg.end("failed", "the trunk was deleted or disabled, or its address does not resolve");
   const { trunk, peer, others } = way;
   const { user, domain, authority } = identityOf(trunk);
   // Which of our addresses is seen depends on where the call goes: the offer says it.
@@ -187,7 +187,7 @@ async function place(
   const caller = trunk.trunkType === "extension" ? user : number;
   const isUri = /^sips?:/i.test(to);
   const uri = isUri ? to : `sip:${to}@${domain}`;
-  if (/[<>"\s]/.test(uri)) return leg.end("failed", "the address is none");
+  if (/[<>"\s]/.test(uri)) return leg.end("failed", "the SIP address is invalid");
   const call = agent.call({
     peer,
     others,
@@ -197,7 +197,7 @@ async function place(
     to: `<${uri}>`,
     sdp: (seen) => leg.offer(seen),
     otherSdp: isEncrypted && !requiresSrtp ? (seen) => {
-      log.warn({ trunk_id: trunk.id }, "a trunk takes no encrypted sound (SRTP): the call is in the clear");
+      log.warn({ trunk_id: trunk.id }, "a trunk does not support encrypted audio (SRTP): the call is unencrypted");
       return leg.offerInClear(seen);
     } : undefined,
     credentials: { username: user, password: trunk.password },
@@ -219,8 +219,8 @@ async function place(
       else leg.end("failed", why);
     },
     failed: (status, reason, q850) => {
-      log.info({ trunk_id: trunk.id, status, reason }, "a call over SIP was not answered");
-      const to = requiresSrtp && status === 488 ? " to an offer of encrypted sound alone (SRTP)" : "";
+      log.info({ trunk_id: trunk.id, status, reason }, "a SIP call was not answered");
+      const to = requiresSrtp && status === 488 ? " to an offer of encrypted audio only (SRTP)" : "";
       leg.failed({ status, q850 }, `the trunk answered ${status} ${reason}${to}`);
     },
   });
@@ -276,14 +276,14 @@ interface Unusable {
   text: string;
 }
 const IN_CLEAR: Unusable = {
-  code: 302, text: "the sound is not encrypted (SRTP), which the trunk requires (require_srtp)",
+  code: 302, text: "the audio is not encrypted (SRTP), which the trunk requires (require_srtp)",
 };
-const NO_KEY: Unusable = { code: 302, text: "no key of the encrypted sound (SRTP) can be used" };
-const NO_SOUND: Unusable = { code: 304, text: "no sound over RTP/AVP or RTP/SAVP is offered" };
+const NO_KEY: Unusable = { code: 302, text: "no key of the encrypted audio (SRTP) can be used" };
+const NO_SOUND: Unusable = { code: 304, text: "no audio over RTP/AVP or RTP/SAVP is offered" };
 const NO_CODEC: Unusable = { code: 305, text: "no codec in common with the trunk (sip_codecs)" };
 
 function refuseSound(invite: IncomingInvite, { code, text }: Unusable, log: Logger): void {
-  log.warn({ source: invite.peer.host, reason: text }, "a call over SIP was refused with 488");
+  log.warn({ source: invite.peer.host, reason: text }, "a SIP call was refused with 488");
   invite.refuse(488, undefined, [["Warning", `${code} parley "${text}"`]]);
 }
 

@@ -78,7 +78,7 @@ export function beginDtls({ certificate, fingerprint, send, agreed, over }: Dtls
     receive: (bytes) => {
       // werift keeps fragments of incomplete messages for ever.
       received += bytes.length;
-      if (received > BYTES_MAX) return over("the page sends too much that is no sound");
+      if (received > BYTES_MAX) return over("the page sends too much data other than audio");
       try {
         transport.onData(bytes);
       } catch (error) {
@@ -95,11 +95,11 @@ const srtpKey = (key: Buffer, salt: Buffer): SrtpKey =>
 function problemOf(socket: DtlsClient, fingerprint: string): string | null {
   const { remoteCertificate: certificate, srtp } = socket;
   if (!certificate) return "there is no certificate";
-  if (srtp.srtpProfile !== PROFILE) return "there is no common way to encrypt sound";
+  if (srtp.srtpProfile !== PROFILE) return "no common encryption (SRTP profile)";
   if (createHash("sha256").update(certificate).digest("hex") !== fingerprint) {
     return "the certificate is not the offer's";
   }
-  return holdsItsKey(socket, certificate) ? null : "the certificate is somebody else's";
+  return holdsItsKey(socket, certificate) ? null : "the certificate's key was not proven";
 }
 
 /** Whether the page's half of the key exchange is signed with the key of its certificate. */

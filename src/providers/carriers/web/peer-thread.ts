@@ -36,7 +36,7 @@ export function createPeerThread(data: PeersWorkerData, log: Logger): WebPeers {
       if (event.kind === "refused" || event.kind === "lost") open.delete(peer);
       publish?.(event);
     });
-    started.on("error", (error) => log.error({ err: error }, "the thread of web calls' packets failed"));
+    started.on("error", (error) => log.error({ err: error }, "the WebRTC thread failed"));
     started.on("exit", () => {
       worker = null;
       const left = [...open.values()];

@@ -94,7 +94,7 @@ export class Peer {
     this.#sequence = random.readUInt16BE(4) >> 1;
     this.#heardMs = system.monotonicMs();
     this.#deadline = system.after(CONNECT_MS, () => {
-      if (!this.#keys) this.#lose("no way to the page was found");
+      if (!this.#keys) this.#lose("found no network path to the page");
     });
     this.#reporting = system.every(REPORT_MS, () => {
       this.#report();
@@ -132,7 +132,7 @@ export class Peer {
     const nowMs = this.#options.system.monotonicMs();
     this.#silentFrames += 1;
     if (this.#silentFrames >= SILENT_FRAMES && nowMs - this.#heardMs >= SILENT_MS) {
-      this.#lose("nothing comes from the page");
+      this.#lose("the page sends nothing");
     }
   }
 
@@ -148,7 +148,7 @@ export class Peer {
   #lose(reason: string): void {
     if (this.#isClosed) return;
     const { received, lost } = this.#reports.reception;
-    this.#options.log.debug({ reason, received, lost }, "a web call's packets have ended");
+    this.#options.log.debug({ reason, received, lost }, "a web call's WebRTC connection has ended");
     this.close();
     this.#options.onLost();
   }

@@ -42,7 +42,7 @@ export async function openPeers(
   const [socket, certificate] = await Promise.all([
     openMediaSocket(config.host, config.port), createCertificate(), loadOpus(),
   ]);
-  socket.on("error", (error) => log.warn({ err: error }, "the socket of web calls failed"));
+  socket.on("error", (error) => log.warn({ err: error }, "the WebRTC socket failed"));
   return new Peers(config, { socket, certificate, system, log });
 }
 
@@ -92,7 +92,7 @@ class Peers implements OpenPeers {
       if (isClosed) this.#forget(made);
       else publish({ kind: "answer", sdp: answer });
     }, (error: unknown) => {
-      this.#log.error({ err: error }, "a web call's packets could not be set up");
+      this.#log.error({ err: error }, "could not set up WebRTC for a web call");
       lost();
     });
     return { send: (frame) => known?.peer.send(frame), close };

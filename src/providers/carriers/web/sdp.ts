@@ -25,24 +25,26 @@ export function readOffer(sdp: string): PageOffer | string {
   if (lines.length > LINES_MAX || lines.some((line) => line.length > LINE_CHARS_MAX)) {
     return "The offer is too long.";
   }
-  if (lines[0] !== "v=0") return "The offer is no session description.";
+  if (lines[0] !== "v=0") return "The offer is not a session description.";
   const media = lines.filter((line) => line.startsWith("m="));
   const [kind, port, profile, ...types] = (media[0] ?? "").slice(2).split(" ");
   if (media.length !== 1 || kind !== "audio" || port === "0") {
-    return "The offer has to have one stream, of sound.";
+    return "The offer must have exactly one stream, of audio.";
   }
-  if (profile !== "UDP/TLS/RTP/SAVPF") return "The offered sound has to be encrypted (DTLS-SRTP).";
+  if (profile !== "UDP/TLS/RTP/SAVPF") return "The offered audio must be encrypted (DTLS-SRTP).";
   const values = (name: string): string[] => lines.filter((line) => line.startsWith(`a=${name}`))
     .map((line) => line.slice(2 + name.length));
   const opus = values("rtpmap:").map((value) => value.split(" "))
     .find(([type = "", codec = ""]) => types.includes(type) && OPUS.test(codec));
   const payloadType = Number(opus?.[0]);
   if (!(payloadType >= 0 && payloadType <= 127)) return "Opus is not among the offered codecs.";
-  if (!values("rtcp-mux").includes("")) return "The offer has to have its reports on the same port.";
+  if (!values("rtcp-mux").includes("")) return "The offer must multiplex RTCP (rtcp-mux).";
   const [setup] = values("setup:");
-  if (setup !== "actpass" && setup !== "passive") return "The server has to begin the encryption.";
+  if (setup !== "actpass" && setup !== "passive") {
+    return "The offer must let the server start DTLS (setup:actpass or passive).";
+  }
   if (["sendonly", "recvonly", "inactive"].some((way) => values(way).includes(""))) {
-    return "The offered sound has to go both ways.";
+    return "The offered audio must be sendrecv.";
   }
   const found = values("fingerprint:").map((value) => FINGERPRINT.exec(value)?.[1]);
   const fingerprint = found.find((value) => value !== undefined);

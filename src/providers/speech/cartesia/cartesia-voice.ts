@@ -134,7 +134,7 @@ class CartesiaStream implements SynthesisStream {
     Buffer.from(pcm.buffer).set(bytes);
     this.#samples += pcm.length;
     if (this.#samples * 1000 > UTTERANCE_MS_MAX * this.#options.rate) {
-      return this.#fail(new ProviderError(`${CARTESIA} sends more audio than any text can have`, {
+      return this.#fail(new ProviderError(`${CARTESIA} sent more audio than the text can need`, {
         retryable: false,
       }));
     }

@@ -26,5 +26,5 @@ export function cartesiaFault(
 ): ProviderError {
   const why = errorText(message ?? error ?? String(status), key);
   const retryable = status === 429 || status >= 500;
-  return new ProviderError(`${CARTESIA} gives up: ${why}`, { retryable });
+  return new ProviderError(`${CARTESIA} reported an error: ${why}`, { retryable });
 }

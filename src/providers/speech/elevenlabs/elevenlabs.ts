@@ -160,7 +160,7 @@ class ElevenLabsStream implements SynthesisStream {
     const pcm = this.#pcmOf(bytes);
     this.#samples += pcm.length;
     if (this.#samples * 1000 > UTTERANCE_MS_MAX * wireRate(this.#options.rate)) {
-      return this.#fail(new ProviderError("ElevenLabs sends more audio than any text can have", {
+      return this.#fail(new ProviderError("ElevenLabs sent more audio than the text can need", {
         retryable: false,
       }));
     }
@@ -236,6 +236,6 @@ class ElevenLabsStream implements SynthesisStream {
     this.#hasWarned = true;
     const complaint = errorText(recordOf(message), this.#args.key);
     this.#args.log.warn(
-      { vendor: "ElevenLabs", complaint }, "synthesis was sent what it does not understand");
+      { vendor: "ElevenLabs", complaint }, "a speech synthesis service sent an unknown message");
   }
 }

@@ -70,7 +70,7 @@ export function createEmbeddedVoices(log: Logger): EmbeddedVoices {
     if (worker) return worker;
     const thread = new Worker(WORKER_FILE);
     thread.on("message", (spoken: SpokenText) => streams.get(spoken.stream)?.receive(spoken));
-    thread.on("error", (error) => log.error({ err: error }, "the thread of the voices failed"));
+    thread.on("error", (error) => log.error({ err: error }, "the speech synthesis thread failed"));
     thread.on("exit", () => {
       if (worker === thread) worker = null;
       for (const stream of [...streams.values()]) stream.fail("the embedded voice has stopped");

@@ -91,7 +91,7 @@ export function createNoiseFilter(log: Logger): ThreadNoiseFilter {
           if (speaker.waiting.length <= WAITING_MAX) {
             return send(thread, { kind: "write", stream, pcm });
           }
-          log.warn("the noise filter is too slow: a call goes on without it");
+          log.warn("the noise filter is too slow: turned off for a call");
           send(thread, { kind: "close", stream });
           giveUp(stream);
         },

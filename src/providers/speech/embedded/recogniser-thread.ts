@@ -46,7 +46,7 @@ export function createThreadRecogniser(options: RecogniserOptions): ThreadRecogn
     const thread = new Worker(options.workerFile, { workerData: options.workerData });
     thread.on("message", ({ kind, stream, text }: FromRecogniser) =>
       streams.get(stream)?.({ kind, text }));
-    thread.on("error", (error) => log.error({ err: error }, "the thread of a recogniser failed"));
+    thread.on("error", (error) => log.error({ err: error }, "a speech recognition thread failed"));
     thread.on("exit", () => {
       if (worker === thread) worker = null;
       const error = new ProviderError(`${name} has stopped`, { retryable: false });

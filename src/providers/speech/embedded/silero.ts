@@ -35,7 +35,7 @@ export function createSilero(): Vad | null {
     frameSamples: (rate) => rate / FRAMES_PER_SECOND,
     open: (rate, publish) => {
       const batch = batches.get(rate);
-      if (!batch) throw new Error(`Silero does not know the rate ${rate}`);
+      if (!batch) throw new Error(`Silero does not support the sample rate ${rate}`);
       const speaker: Speaker = {
         state: new Float32Array(STATES), input: new Float32Array(batch.width), publish,
       };

@@ -49,7 +49,7 @@ export function loadSphinx(): () => SphinxDecoder {
     // It asks the time to measure itself, and would exit only for want of memory or a broken model.
     (imports[room] ??= {})[name] = () => {
       if (name === "clock_time_get" || name === "emscripten_notify_memory_growth") return 0;
-      if (name === "proc_exit") throw new Error("PocketSphinx has given up");
+      if (name === "proc_exit") throw new Error("PocketSphinx has failed");
       return UNKNOWN_SYSTEM_CALL;
     };
   }
@@ -75,7 +75,7 @@ export function loadSphinx(): () => SphinxDecoder {
   };
   return () => {
     const decoder = sphinx.make_decoder();
-    if (decoder === 0) throw new Error("the decoder could not be made");
+    if (decoder === 0) throw new Error("could not create a PocketSphinx decoder");
     return {
       begin: () => void sphinx.ps_start_utt(decoder),
       hear: (pcm) => {

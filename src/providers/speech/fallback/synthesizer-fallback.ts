@@ -117,7 +117,7 @@ class FallbackStream implements SynthesisStream {
       this.#isOver = true;
       return this.#publish(failure);
     }
-    log.warn({ err: failure.error, lost: lost.code, next: next.code }, "speech goes on elsewhere");
+    log.warn({ err: failure.error, lost: lost.code, next: next.code }, "speech synthesis switched to another engine");
     this.#stream?.cancel();
     this.#current = next;
     this.#open(next);

@@ -150,7 +150,7 @@ class FallbackStream implements TranscriberStream {
     if (next !== lost) resting.failed(this.#keyOf(lost.code));
     if (!next) return this.#fail(failure);
     log.warn(
-      { err: failure.error, lost: lost.code, next: next.code }, "recognition goes on elsewhere");
+      { err: failure.error, lost: lost.code, next: next.code }, "speech recognition switched to another engine");
     this.#stream?.close();
     this.#current = next;
     this.#open(next);

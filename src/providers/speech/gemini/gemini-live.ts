@@ -112,7 +112,7 @@ class GeminiSession implements SpeechToSpeechSession {
         const name = this.#options.model ?? model;
         this.#send(setupOf(name, this.#options, this.#handle));
         this.#deadline = system.after(READY_MS, () => {
-          const text = `${VENDOR} did not take the settings of the call within ${READY_MS} ms`;
+          const text = `${VENDOR} did not accept the call's settings within ${READY_MS} ms`;
           this.#fail(new ProviderError(text, { retryable: true }));
         });
       },
@@ -169,7 +169,7 @@ class GeminiSession implements SpeechToSpeechSession {
     if (!this.#isOpen) return;
     // After a connection that was never ready, another one would hardly work.
     if (!this.#isReady || this.#handle === null || !error.retryable) return this.#fail(error);
-    this.#args.log.warn({ err: error }, "the session with the model goes on over another connection");
+    this.#args.log.warn({ err: error }, "the model session continues over a new connection");
     this.#goOn();
   }
 

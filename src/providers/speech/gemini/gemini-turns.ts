@@ -89,7 +89,7 @@ export class GeminiTurns {
 
   sendText(text: string): void {
     if (this.#waiting.length >= WAITING_MAX) {
-      return this.#options.log.warn("a text for the model is dropped: too many wait");
+      return this.#options.log.warn("dropped a text for the model: too many are waiting");
     }
     this.#waiting.push(text);
     this.#pump();

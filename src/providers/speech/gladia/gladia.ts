@@ -89,7 +89,7 @@ async function askForSession(
 ): Promise<URL> {
   const answer = await http.ask("/v2/live", session, signal);
   if (sessionCheck.Check(answer) && URL.canParse(answer.url)) return new URL(answer.url);
-  throw new ProviderError(`${VENDOR} sent no address to listen at`, { retryable: false });
+  throw new ProviderError(`${VENDOR} sent no WebSocket address`, { retryable: false });
 }
 
 function openStream(

@@ -52,7 +52,7 @@ export function createGoogleVoice({ key, url }: Omit<VendorConfig, "model">): Sy
       request: async (text, options, signal) => {
         const answer = await http.ask("/v1/text:synthesize", requestOf(text, options), signal);
         if (!answerCheck.Check(answer)) {
-          throw new ProviderError(`${VENDOR} sent something else`, { retryable: false });
+          throw new ProviderError(`${VENDOR} sent an unexpected answer`, { retryable: false });
         }
         return once(samplesOf(Buffer.from(answer.audioContent, "base64")));
       },

@@ -252,7 +252,7 @@ export class Replies {
 
   #wish(wish: Wish): void {
     if (this.#waiting.length >= WAITING_MAX) {
-      this.#options.log.warn({ wish: wish.kind }, "a reply asked for is dropped: too many wait");
+      this.#options.log.warn({ wish: wish.kind }, "dropped a requested reply: too many are waiting");
       return;
     }
     this.#waiting.push(wish);

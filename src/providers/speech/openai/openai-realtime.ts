@@ -122,7 +122,7 @@ class RealtimeSession implements SpeechToSpeechSession {
   #opened(): void {
     this.#deadline = this.#args.system.after(READY_MS, () => {
       const why = this.#complaint === "" ? `within ${READY_MS} ms` : `(${this.#complaint})`;
-      const message = `The realtime model did not take the settings of the call ${why}`;
+      const message = `The realtime model did not accept the call's settings ${why}`;
       this.#fail(new ProviderError(message, { retryable: this.#complaint === "" }));
     });
   }
@@ -208,14 +208,14 @@ class RealtimeSession implements SpeechToSpeechSession {
   #complained(event: Extract<RealtimeEvent, { kind: "error" }>): void {
     const complaint = errorText(event.detail, this.#args.key);
     if (!this.#isReady && event.eventId === SETTINGS_EVENT) {
-      const message = `The realtime model refuses the settings of the call: ${complaint}`;
+      const message = `The realtime model refused the call's settings: ${complaint}`;
       return this.#fail(new ProviderError(message, { retryable: false }));
     }
     if (!this.#isReady) this.#complaint = complaint;
     if (this.#replies.failed(event)) return;
     this.#complaints += 1;
     if (this.#complaints > COMPLAINTS_LOGGED_MAX) return;
-    this.#args.log.warn({ code: event.code, complaint }, "the realtime model complains");
+    this.#args.log.warn({ code: event.code, complaint }, "the realtime model reported an error");
   }
 
   #fail(error: ProviderError): void {

@@ -129,7 +129,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
       if (!asked.signal.aborted && text !== "") this.#publish({ kind: "partial", text });
     } catch (error) {
       if (asked.signal.aborted) return;
-      this.#options.log.warn({ err: error }, "speech so far could not be recognised");
+      this.#options.log.warn({ err: error }, "could not recognise the speech so far");
     } finally {
       if (this.#interim === asked) this.#interim = null;
     }
@@ -148,7 +148,7 @@ class OpenAiTranscriptionStream implements TranscriberStream {
         if (!(error instanceof ProviderError)) throw error;
         if (error.retryable && attempt < ATTEMPTS) continue;
         this.#failures += 1;
-        this.#options.log.warn({ err: error }, "a piece of speech could not be recognised");
+        this.#options.log.warn({ err: error }, "could not recognise a piece of speech");
         if (!error.retryable || this.#failures >= FAILURES_MAX) this.#fail(error);
         return null;
       }
@@ -180,6 +180,6 @@ class OpenAiTranscriptionStream implements TranscriberStream {
     if (prompt !== "") form.set("prompt", prompt);
     const answer = await this.#http.ask("/audio/transcriptions", form, signal);
     if (Answer.Check(answer)) return answer.text.trim().slice(0, TEXT_CHARS_MAX);
-    throw new ProviderError("the speech server sent something else", { retryable: false });
+    throw new ProviderError("the speech server sent an unexpected answer", { retryable: false });
   }
 }

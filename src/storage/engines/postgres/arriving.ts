@@ -60,7 +60,7 @@ async function assertFit(session: Session, system: System): Promise<void> {
   const problem = await problemOfServer(session, { named: "--to", system, mayForget: false });
   if (problem !== null) throw new Error(problem);
   const lock = await session.sql.prepare<object, { held: number }>(MOVE_LOCK).one({});
-  if (lock.held !== 1) throw new Error("another move into this database is under way");
+  if (lock.held !== 1) throw new Error("another move into this database is in progress");
   const tables = await tablesOf(session);
   if (tables.length > 0 && !tables.includes("schema_version")) {
     throw new Error(`the database is not empty: it has the table ${tables[0]}`);
@@ -68,7 +68,7 @@ async function assertFit(session: Session, system: System): Promise<void> {
   await migrate(session);
   const { moved } = await factsOf(session.sql).read();
   if (moved !== undefined) {
-    throw new Error(`a move into this database has ended at ${moved}: everything is there`);
+    throw new Error(`a move into this database was completed at ${moved}`);
   }
   await assertEmpty(session);
 }
@@ -145,7 +145,7 @@ export async function openArrival(url: string, system: System): Promise<Arrival>
         // too late.
         note();
         const done = await session.run("COMMIT");
-        if (done !== "COMMIT") throw new Error("the database did not take the move");
+        if (done !== "COMMIT") throw new Error("the database did not accept the move");
         await session.run("ANALYZE");
       },
       close: () => session.close(),

@@ -44,8 +44,8 @@ export async function problemOfFacts(
   const facts = factsOf(sql);
   const { moving } = await facts.read();
   if (moving !== undefined) {
-    return `a move into the database of ${named} began at ${moving} and has not ended: let it end,`
-      + " or run parley move again";
+    return `a move into the database of ${named} began at ${moving} and is not complete: wait`
+      + " for it, or run parley move again";
   }
   if (shared === null) return null;
   await facts.enter("secret", shared.secretMark);
@@ -55,11 +55,11 @@ export async function problemOfFacts(
   await sql.prepare(RENAME).run({ cluster: shared.cluster, now });
   const { secret, cluster } = await facts.read();
   if (secret !== shared.secretMark) {
-    return `PARLEY_SECRET is not the one that the database of ${named} was begun with: every node`
-      + " needs the same";
+    return `PARLEY_SECRET is not the one the database of ${named} was created with: all nodes`
+      + " need the same secret";
   }
   return cluster === shared.cluster
     ? null
-    : `other nodes of the database of ${named} are the cluster ${cluster}, and PARLEY_CLUSTER is`
-      + ` ${shared.cluster}: they would not hear each other`;
+    : `the other nodes of the database of ${named} have PARLEY_CLUSTER=${cluster}, this one has`
+      + ` ${shared.cluster}: use the same on all nodes`;
 }

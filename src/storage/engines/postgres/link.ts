@@ -31,7 +31,7 @@ export function createReach(system: System): Reach {
       }
       if (since === null) return null;
       return system.monotonicMs() - Math.max(since, heardMs) >= LIMITS.databaseGoneMs
-        ? new StorageFailure("the database is out of reach", cause)
+        ? new StorageFailure("the database is unreachable", cause)
         : null;
     },
     opened: () => void ([since, cause] = [null, null]),
@@ -92,7 +92,7 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
   start();
 
   const gone = (): StorageFailure => reach.failure() ?? new StorageFailure(
-    closing.signal.aborted ? "the database was closed" : "the database is out of reach", refusal);
+    closing.signal.aborted ? "the database was closed" : "the database is unreachable", refusal);
   return {
     current: () => (session && !session.isLost() ? session : null),
     session: (patienceMs) => new Promise((resolve, reject) => {

@@ -62,7 +62,7 @@ export async function migrate(session: Session, onMigration?: OnMigration): Prom
     } catch (error) {
       await session.run("ROLLBACK").catch(() => undefined);
       throw new StartFailure(
-        `the database could not be brought up to date by ${name}: ${(error as Error).message}`,
+        `migration ${name} failed: ${(error as Error).message}`,
         { cause: error });
     }
   }

@@ -22,7 +22,7 @@ interface PostgresReader extends Reader {
 function failureOf(error: unknown): unknown {
   const state = stateOf(error) ?? "";
   return PASSING.has(state) || FULL.test(state)
-    ? new StorageFailure("the database could not be read", error) : error;
+    ? new StorageFailure("could not read the database", error) : error;
 }
 
 /** Runs `ask` on a session and retries it on another when that one is lost before it answers. */
@@ -36,7 +36,7 @@ async function again<T>(links: () => Link, ask: (session: Session) => Promise<T>
       if (stale) session.destroy();
       if (!stale && !(error instanceof ConnectionLost)) throw failureOf(error);
       if (tries >= LIMITS.databaseTries) {
-        throw new StorageFailure("the database hangs up again and again", error);
+        throw new StorageFailure("the database keeps closing the connection", error);
       }
     }
   }
@@ -66,7 +66,7 @@ async function readMoment<T>(link: Link, read: (sql: Sql) => Promise<T>): Promis
     return result;
   } catch (error) {
     if (error instanceof ConnectionLost) {
-      throw new StorageFailure("the database hung up in the middle of a read", error);
+      throw new StorageFailure("the database closed the connection during a read", error);
     }
     if (isStale(error)) session.destroy();
     if (!session.isLost()) {

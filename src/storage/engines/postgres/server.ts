@@ -32,7 +32,7 @@ const UNTRUSTED = /^(?:UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_)/;
 const DURABLE = ["fsync", "full_page_writes", "synchronous_commit"];
 
 const pooled = (named: string): string =>
-  `${named} leads to a pooler; it must lead to PostgreSQL itself`;
+  `${named} points to a connection pooler; it must point to PostgreSQL itself`;
 
 interface ServerRow {
   version: number;
@@ -48,7 +48,7 @@ export async function problemOfServer(
   const server = await sql.prepare<object, ServerRow>(`
     SELECT CAST(current_setting('server_version_num') AS BIGINT) AS version,
       current_setting('server_encoding') AS encoding, pg_backend_pid() AS pid`).one({});
-  if (server.version < VERSION_MIN) return `${named} leads to a PostgreSQL older than 15`;
+  if (server.version < VERSION_MIN) return `${named} points to a PostgreSQL older than 15`;
   if (server.encoding !== "UTF8") {
     return `the database of ${named} has the encoding ${server.encoding}; it must be UTF8`;
   }
@@ -56,14 +56,14 @@ export async function problemOfServer(
   const offMs = await clockOffMs(session, system);
   if (Math.abs(offMs) > LIMITS.clockOffMsMax) {
     return `this machine's clock is ${Math.round(Math.abs(offMs) / 1000)} s ${offMs > 0 ? "ahead of" : "behind"}`
-      + ` that of the database of ${named}: set both by one time server`;
+      + ` that of the database of ${named}: synchronise both by NTP`;
   }
   if (mayForget) return null;
   const off = await sql.prepare<object, { name: string }>(`
     SELECT name FROM pg_settings WHERE ${sql.dialect.among("name", "@names")} AND setting = 'off'
     ORDER BY name`).get({ names: DURABLE });
   return off
-    ? `the PostgreSQL of ${named} has ${off.name} off: a commit it answers could be lost`
+    ? `the PostgreSQL of ${named} has ${off.name} off, so confirmed commits could be lost: turn it on`
     : null;
 }
 
@@ -94,7 +94,7 @@ export async function openServer(
     const advice = UNTRUSTED.test(code)
       ? " (NODE_EXTRA_CA_CERTS names a file of authorities to trust)" : "";
     throw new Failure(
-      `the database of ${named} is out of reach: ${message}${advice}`, { cause: error });
+      `the database of ${named} is unreachable: ${message}${advice}`, { cause: error });
   }
 }
 

@@ -201,7 +201,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     // During a failover the name may lead to a standby before it is promoted, so a retry makes
     // sense.
     if (told.get("in_hot_standby") === "on") {
-      throw new Error("it is a standby, which takes no changes");
+      throw new Error("it is a read-only standby");
     }
   } catch (error) {
     lose(error as Error);

@@ -105,7 +105,7 @@ type Lines = ReturnType<typeof createLines>;
 
 const failureOf = (error: unknown): StorageFailure => (error instanceof StorageFailure
   ? error
-  : new StorageFailure("the database could not be written", error));
+  : new StorageFailure("could not write to the database", error));
 
 /** Answers what is over; refused ends are held, if that is allowed. */
 function settle(lines: Lines, taken: Taken[], outcomes: Outcome[][], mayHold: boolean): void {
@@ -195,7 +195,7 @@ async function commitTaken(
       if (committed === null) throw new StorageFailure("the database was closed");
     } else last = ended.error;
   }
-  throw new StorageFailure("the database did not take a change, however often it was asked", last);
+  throw new StorageFailure("the database refused a change at every attempt", last);
 }
 
 /** Sessions that take their share of the lines; `work` never rejects. */

@@ -39,7 +39,7 @@ export async function inspectDatabase(path: string): Promise<string[]> {
     const newest = shippedMigrations("sqlite").at(-1)?.version ?? 0;
     const version = schemaVersion(db);
     if (version === 0) return ["it is not a Parley database"];
-    if (version > newest) return [`its schema ${version} is newer than this program`];
+    if (version > newest) return [`its schema ${version} is newer than this program's`];
     const check = db.pragma("quick_check", { simple: true });
     if (check !== "ok") return [`the file is damaged: ${String(check)}`];
     return version === newest ? (await auditDatabase(db)).problems : [];
@@ -67,7 +67,7 @@ export async function backupDatabase(dataDir: string, target: string): Promise<v
   try {
     chmodSync(partial, 0o600);
     const problems = await inspectDatabase(partial);
-    if (problems.length > 0) throw new Error(`the backup is not sound: ${problems.join("; ")}`);
+    if (problems.length > 0) throw new Error(`the copied database is damaged: ${problems.join("; ")}`);
     renameSync(partial, resolve(target));
   } finally {
     for (const suffix of ["", "-wal", "-shm"]) rmSync(partial + suffix, { force: true });

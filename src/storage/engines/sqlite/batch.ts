@@ -107,7 +107,7 @@ export function createBatchRunner(
 }
 
 function failuresOf(requests: Request[], cause: unknown): Outcome[] {
-  const error = new StorageFailure("the database could not be written", cause);
+  const error = new StorageFailure("could not write to the database", cause);
   const kind = isDiskFull(cause) || isBusy(cause) ? "full" : "failure";
   return requests.map(() => ({ kind, error }));
 }

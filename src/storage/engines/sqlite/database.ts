@@ -118,7 +118,7 @@ function migrateUnserved(db: Db, dataDir: string, onMigration?: OnMigration): vo
     if (lock) return;
     if (!isPatient) {
       throw new Error(`the database has schema ${version}, this program needs ${newest},`
-        + " and a server of an older program runs on it: start that one anew with this program");
+        + " and a server of an older version is running on it: restart it with this version");
     }
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MIGRATION_POLL_MS);
   }

@@ -92,7 +92,7 @@ export function finishRestore(dataDir: string): void {
       const hasCome = coming.includes(name) && !existsSync(incoming);
       if (hasCome) continue;
       if (existsSync(place)) {
-        refuseMounted(dataDir, [name], "a restore is to be finished, but ");
+        refuseMounted(dataDir, [name], "an interrupted restore cannot be finished: ");
         moveAside(place, join(dataDir, keptName(name, stamp)));
       }
       if (existsSync(incoming)) renameSync(incoming, place);

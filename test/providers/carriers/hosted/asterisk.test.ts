@@ -289,7 +289,7 @@ test("[AX26] the password appears in a header only: in no URL, body, message or 
   const wrong = await connect({ log: told, password: "wrong sesame" });
   wrong.calls.connect!({ report: () => undefined, offer: () => undefined });
   // The first was of the one that was cut.
-  const { args } = await lines.event<string>("no connection with Asterisk: no calls over it", 1);
+  const { args } = await lines.event<string>("no connection to Asterisk: its calls are unavailable", 1);
   assert.match(textOf(args), /refuses the key \(401\)/);
   const { events } = asterisk.received;
   const asked = events.map(({ kind, body, query }) => [kind, body, String(query)]);

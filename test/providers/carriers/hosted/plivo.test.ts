@@ -223,8 +223,8 @@ test("[PX5] a call order is sent once whatever happens, and is reported as place
     ["wrong token", 401, "Could not verify your access level", "refused", /answered 401/, false],
     ["too fast", 429, "{}", "refused", /answered 429/, true],
     ["its gateway", 502, "<html>", "unknown", /answered 502/, true],
-    ["a dropped connection", 0, "", "unknown", /the call may be placed/, false],
-    ["silence", null, "", "unknown", /the call may be placed/, false],
+    ["a dropped connection", 0, "", "unknown", /the call may have been placed/, false],
+    ["silence", null, "", "unknown", /the call may have been placed/, false],
   ];
   await assertOrders(
     vendor, (status) => (status === null ? impatient : ours).dial(request()), outcomes);
@@ -254,7 +254,7 @@ test("[PX6] a queued, ringing or running call is hung up; for an ended one that 
   await assert.rejects(calls.hangUp("c1"), /Plivo answered 401/);
   plivo.behave(null);
   const earlier = plivo.received.events.length;
-  for (const id of ["", "..", "a".repeat(513)]) await assert.rejects(calls.hangUp(id), /no call has such an id/);
+  for (const id of ["", "..", "a".repeat(513)]) await assert.rejects(calls.hangUp(id), /there is no call with this id/);
   assert.equal(plivo.received.events.length, earlier);
   await calls.hangUp("../../Other/Call/c1?a=b#c");
   assert.match(plivo.received.events.at(-1)!.path, /^\/Request\/[^/?#]+\/$/);
@@ -332,7 +332,7 @@ test("[PX10] stream parameters come back in its start; those that would not are 
     { token: "a,b=c" }, { token: "a;b" }, { token: "" }, { "": "a" }, { "to ken": "a" }, { token: "ä" },
     { token: "a".repeat(507) },
   ]) {
-    await assert.rejects(calls.answer("c1", { ...request().join, parameters }), /does not bring such/);
+    await assert.rejects(calls.answer("c1", { ...request().join, parameters }), /does not return these/);
   }
   assert.ok((await calls.answer("c1", { ...request().join, parameters: { token: "a".repeat(506) } })).body.includes("aaa"));
 });

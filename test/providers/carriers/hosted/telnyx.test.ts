@@ -208,7 +208,7 @@ test("[TX5] no input throws", async () => {
     assert.equal(calls.read(asked(STATUS, body)), null, body);
   }
   for (const id of ["", ".", "..", "a".repeat(600)]) {
-    await assert.rejects(calls.hangUp(id), /no call has such an id/);
+    await assert.rejects(calls.hangUp(id), /there is no call with this id/);
   }
   const asks = telnyx.count("hangup");
   await calls.hangUp("../../v2/x?y=1#z");
@@ -300,8 +300,8 @@ test("[TX8] a call order is sent once whatever happens, and is reported as place
     ["without an id", 200, '{"data":{"call_control_id":""}}', "unknown", /answered 200/, false],
     ["no answer in words", 200, "<html>", "unknown", /answered 200/, false],
     ["its gateway", 502, "", "unknown", /answered 502/, true],
-    ["a dropped connection", 0, "", "unknown", /Telnyx did not answer, the call may be placed/, false],
-    ["silence", null, "", "unknown", /the call may be placed/, false],
+    ["a dropped connection", 0, "", "unknown", /Telnyx did not answer; the call may have been placed/, false],
+    ["silence", null, "", "unknown", /the call may have been placed/, false],
   ];
   await assertOrders(
     vendor, (status) => (status === null ? impatient : ours).dial(order()), outcomes);

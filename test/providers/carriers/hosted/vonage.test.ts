@@ -255,8 +255,8 @@ test("[VX9] a call order is sent once whatever happens, and is reported as place
     ["too fast", 429, "", "refused", /answered 429/, true],
     ["no id", 201, "{}", "unknown", /answered 201/, false],
     ["its gateway", 502, "", "unknown", /answered 502/, true],
-    ["a dropped connection", 0, "", "unknown", /the call may be placed/, false],
-    ["silence", null, "", "unknown", /the call may be placed/, false],
+    ["a dropped connection", 0, "", "unknown", /the call may have been placed/, false],
+    ["silence", null, "", "unknown", /the call may have been placed/, false],
   ];
   await assertOrders(
     vendor, (status) => (status === null ? impatient : atVendor).dial(dialOf()), outcomes);
@@ -292,7 +292,7 @@ test("[VX10] a call at the test double is placed, reported, transferred and ende
   await assert.rejects(calls.transfer(handover),
     (error) => error instanceof ProviderError && /the call is over/.test(error.message) && !error.retryable);
   await assert.rejects(calls.sendDtmf!(callId, "1"), /Vonage answered 404/);
-  await assert.rejects(calls.hangUp(".."), /no call has such an id/);
+  await assert.rejects(calls.hangUp(".."), /there is no call with this id/);
   // A call of another region may answer so, and goes on: it is not said to be hung up.
   vendor.answer((_, response) => void response.writeHead(400).end("{}"));
   await assert.rejects(atVendor.hangUp("u"), (error) => error instanceof ProviderError && !error.retryable);

@@ -193,7 +193,7 @@ test("[SI180] a call with optional SRTP continues unencrypted if the other side 
     say("INVITE", 3, to);
     const next = await Promise.race([trunk.heard.event("200", 2), events.event("ended")]);
     if (requireSrtp) {
-      assert.match("detail" in next ? next.detail! : "", /no keys for encrypted sound/);
+      assert.match("detail" in next ? next.detail! : "", /no keys for encrypted audio/);
       continue;
     }
     assert.ok("message" in next, JSON.stringify(next));

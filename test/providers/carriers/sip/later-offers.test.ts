@@ -76,9 +76,9 @@ test("[SI147] a request for an offer in an unencrypted call gets an unencrypted 
 
 test("[SI160] if a requested offer is answered with nothing, or without keys, the call ends and the record says why", async () => {
   const answers: [string, RegExp][] = [
-    ["", /did not answer it, which was of SRTP alone$/],
-    [SDP("wire").replace("audio 4000 RTP/AVP", "audio 0 RTP/SAVP"), /no keys for encrypted sound/],
-    [SDP("wire"), /no keys for encrypted sound/],
+    ["", /did not answer it, which allowed SRTP only$/],
+    [SDP("wire").replace("audio 4000 RTP/AVP", "audio 0 RTP/SAVP"), /no keys for encrypted audio/],
+    [SDP("wire"), /no keys for encrypted audio/],
   ];
   for (const [answer, why] of answers) {
     const { carrier, offers, heard, say } = await openTlsCarrier();

@@ -179,7 +179,7 @@ test("[SC20] [CR347] [CR349] a call whose transfer is not taken continues with t
   const [tried, ...others] = call.transfers as Record<string, unknown>[];
   assert.deepEqual(
     [tried?.status, tried?.transfer_to, tried?.failure_reason, others.length],
-    ["failed", "+15550177", "The far end answered 403.", 0]);
+    ["failed", "+15550177", "The other side answered 403.", 0]);
   assert.deepEqual([call.carrier_cost, call.total_cost], [0.004, 0.054]);
 });
 

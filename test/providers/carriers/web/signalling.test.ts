@@ -75,13 +75,13 @@ test("[VL206] an offer that cannot be accepted is refused with its reason", () =
     return offer as string;
   };
   const audio = "m=audio 9 UDP/TLS/RTP/SAVPF 111 63 9 0 8";
-  assert.match(refused({ [audio]: "m=video 9 UDP/TLS/RTP/SAVPF 96" }), /of sound/);
+  assert.match(refused({ [audio]: "m=video 9 UDP/TLS/RTP/SAVPF 96" }), /of audio/);
   assert.match(refused({ [audio]: `${audio}\r\n${audio}` }), /one stream/);
   assert.match(refused({ [audio]: "m=audio 9 RTP/AVP 111" }), /encrypted/);
   assert.match(refused({ "a=rtpmap:111 opus/48000/2": "a=rtpmap:111 speex/8000" }), /Opus/);
-  assert.match(refused({ "a=rtcp-mux": "a=x" }), /same port/);
-  assert.match(refused({ "a=sendrecv": "a=recvonly" }), /both ways/);
-  assert.match(refused({ "a=setup:actpass": "a=setup:active" }), /begin the encryption/);
+  assert.match(refused({ "a=rtcp-mux": "a=x" }), /rtcp-mux/);
+  assert.match(refused({ "a=sendrecv": "a=recvonly" }), /sendrecv/);
+  assert.match(refused({ "a=setup:actpass": "a=setup:active" }), /let the server start DTLS/);
   assert.match(refused({ "a=mid:0": `a=mid:${"x".repeat(200)}` }), /name/);
   assert.match(refused({ "s=-": "s=\r\n".repeat(500) }), /too long/);
   assert.equal(typeof readOffer(""), "string");

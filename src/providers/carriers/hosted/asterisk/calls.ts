@@ -45,10 +45,10 @@ interface Parts {
 async function dial(
   { ari, link, calls, endpointOf }: Parts, { to, from, ringingMs, join }: HostedDial,
 ): Promise<Dialled> {
-  if (!isE164(to)) return refused("such a number cannot be dialled");
+  if (!isE164(to)) return refused("this number cannot be dialled");
   // Without the connection, no report of the call would reach us.
-  if (!link.isOpen) return refused("there is no connection", true);
-  if (calls.isFull) return refused("there are too many calls", true);
+  if (!link.isOpen) return refused("there is no connection to Asterisk", true);
+  if (calls.isFull) return refused("Asterisk has too many calls", true);
   const token = tokenOf(join);
   const line = calls.add({
     token, callId: calls.channelOf(token), parameters: join.parameters,
@@ -108,7 +108,7 @@ export function createAsteriskCalls(options: AsteriskCallsOptions): HostedCalls 
     transfer: async ({ callId, to, callerId }) => {
       const line = calls.find(callId);
       if (!line) throw failure("the call is over");
-      if (!isE164(to)) throw failure("calls are handed on to telephone numbers only");
+      if (!isE164(to)) throw failure("calls can be transferred to telephone numbers only");
       line.isHandedOn = true;
       try {
         await transferTo(ari, { callId, app, endpoint: endpointOf(to), callerId });

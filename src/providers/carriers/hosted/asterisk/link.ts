@@ -59,14 +59,14 @@ export function createLink(options: LinkOptions): Link {
     }, {
       onOpen: () => {
         openedMs = system.monotonicMs();
-        log.info({ app }, "connected with Asterisk");
+        log.info({ app }, "connected to Asterisk");
         handlers?.opened();
       },
       onText: (text) => handlers?.text(text),
       onClose: (error) => {
         const lastedMs = openedMs === null ? 0 : system.monotonicMs() - openedMs;
         if (lastedMs >= limits.goodMs) pauseMs = limits.pauseMs;
-        log.warn({ err: error, again_in_ms: pauseMs }, "no connection with Asterisk: no calls over it");
+        log.warn({ err: error, again_in_ms: pauseMs }, "no connection to Asterisk: its calls are unavailable");
         again();
       },
     });
@@ -80,7 +80,7 @@ export function createLink(options: LinkOptions): Link {
       open();
     },
     yield: () => {
-      log.error({ app }, "another server has taken PARLEY_ASTERISK_APP: each needs one of its own");
+      log.error({ app }, "another server uses the same PARLEY_ASTERISK_APP: each server needs its own");
       socket?.close();
       // With the longest pause, because both servers take turns until somebody reads the log.
       pauseMs = limits.pauseMaxMs;

@@ -61,7 +61,7 @@ export function openRoom(options: RoomOptions): Room {
   };
   const late = async (): Promise<void> => {
     await wait(system, ROOM_LIMITS.mediaMs, closed.signal);
-    throw failure("the media channel does not come; is the client in websocket_client.conf right?");
+    throw failure("Asterisk opened no media channel: check the client in websocket_client.conf");
   };
   const setUp = async (): Promise<void> => {
     // Both must settle: requests in flight have to be done before they can be undone.
@@ -77,7 +77,7 @@ export function openRoom(options: RoomOptions): Room {
     for (const outcome of outcomes) {
       if (outcome.status === "fulfilled") continue;
       // The switchboard's next comparison finds and removes it.
-      log.warn({ err: outcome.reason as unknown }, "what is left of a call at Asterisk stays for now");
+      log.warn({ err: outcome.reason as unknown }, "could not remove the remains of a call at Asterisk");
     }
   };
   const ready = setUp();

@@ -140,7 +140,7 @@ export class Switchboard {
     this.#publish(own.token, channel.id, { kind: "answered" });
     this.giveRoom(line).catch((error: unknown) => {
       // Most likely the call is over by now; if not, it would have no audio.
-      this.#options.log.warn({ err: error, carrier_call_id: channel.id }, "a call has no sound");
+      this.#options.log.warn({ err: error, carrier_call_id: channel.id }, "could not set up the audio of a call");
       this.#hangUp(channel.id);
     });
   }
@@ -193,7 +193,7 @@ export class Switchboard {
   #hangUp(channelId: string, reason?: "busy"): void {
     this.#options.ari.hangUp(channelId, reason).catch((error: unknown) => {
       if (this.#isClosed) return;
-      this.#options.log.warn({ err: error, channel: channelId }, "a channel could not be hung up");
+      this.#options.log.warn({ err: error, channel: channelId }, "could not hang up a channel");
     });
   }
 
@@ -204,7 +204,7 @@ export class Switchboard {
     this.#isLooking = true;
     this.#compare()
       .catch((error: unknown) => {
-        if (!this.#isClosed) this.#options.log.warn({ err: error }, "Asterisk's calls cannot be listed");
+        if (!this.#isClosed) this.#options.log.warn({ err: error }, "could not list Asterisk's calls");
       })
       .finally(() => (this.#isLooking = false));
   }

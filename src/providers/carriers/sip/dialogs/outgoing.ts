@@ -141,7 +141,7 @@ export class Outgoing implements OutgoingCall {
     try {
       localHost = await this.#signalling.localHost(peer);
     } catch (error) {
-      this.#signalling.log.info({ cause: String(error) }, "no way to the SIP peer");
+      this.#signalling.log.info({ cause: String(error) }, "could not reach the SIP peer");
       if (!this.#leave(peer)) this.#fail(408, "Unreachable");
       return;
     }
@@ -172,7 +172,7 @@ export class Outgoing implements OutgoingCall {
     this.#others = others;
     this.#hop?.transaction?.hush(this.#args.ringingMs + LIMITS.transactionMs);
     this.#hop = null;
-    this.#signalling.log.info({ host: next.host }, "a SIP call goes on to the next address");
+    this.#signalling.log.info({ host: next.host }, "trying a SIP call's next address");
     void this.#enter(next);
     return true;
   }
@@ -209,7 +209,7 @@ export class Outgoing implements OutgoingCall {
     hop.transaction = this.#signalling.begin(request, hop.peer, hop.localHost, {
       response: (response) => this.#received(hop, request, response),
       failed: (why) => {
-        this.#signalling.log.info({ host: hop.peer.host, why }, "SIP peer does not answer");
+        this.#signalling.log.info({ host: hop.peer.host, why }, "the SIP peer does not answer");
         if (this.#leave(hop.peer)) return;
         this.#fail(408, why === "timeout" ? "Request Timeout" : "Unreachable");
       },

@@ -133,7 +133,7 @@ class Keeper implements Registration {
     try {
       localHost = await signalling.localHost(peer);
     } catch (error) {
-      signalling.log.info({ cause: String(error) }, "no way to the SIP registrar");
+      signalling.log.info({ cause: String(error) }, "could not reach the SIP registrar");
       return { reply: "unreachable", request: null };
     }
     if (this.#closing && seconds > 0) return { reply: "unreachable", request: null };

@@ -230,7 +230,7 @@ class Agent {
     const key = dialogKey(headers.get("Call-ID") ?? "", localTag, tagOf(headers.get("From")));
     const session = this.#sessions.get(key);
     if (!session || mayComeFrom(session.dialog, peer.host)) return session ?? null;
-    this.#options.log.warn({ host: peer.host, method: request.method }, "SIP request forged");
+    this.#options.log.warn({ host: peer.host, method: request.method }, "a SIP request for a call came from a foreign address: ignored");
     return null;
   }
 
@@ -307,7 +307,7 @@ class Agent {
     try {
       localHost = await this.#transport.localHost(peer);
     } catch (error) {
-      this.#options.log.warn({ host: peer.host, cause: String(error) }, "no way back to SIP peer");
+      this.#options.log.warn({ host: peer.host, cause: String(error) }, "could not answer the SIP peer");
       this.#invites.delete(transaction);
       return transaction.drop();
     }

@@ -157,7 +157,7 @@ class Session implements RtpSession {
     rtp.on("message", (bytes, from) => this.#received(bytes, placeOf(from)));
     rtcp.on("message", (bytes, from) => this.#reported(bytes, placeOf(from)));
     for (const socket of [rtp, rtcp]) {
-      socket.on("error", (error) => options.log.warn({ err: error }, "media socket failed"));
+      socket.on("error", (error) => options.log.warn({ err: error }, "a call's media socket failed"));
     }
     this.#timer = system.every(CHECK_MS, () => this.#check());
   }

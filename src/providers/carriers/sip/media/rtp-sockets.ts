@@ -45,7 +45,7 @@ async function evenPort(host: string): Promise<number> {
 const bind = (host: string, port: number): Promise<Socket | null> =>
   openMediaSocket(host, port).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "EADDRINUSE") return null;
-    throw new ProviderError("a media port cannot be opened", { retryable: false, cause: error });
+    throw new ProviderError("could not open a media port", { retryable: false, cause: error });
   });
 
 /** Rejects when the port cannot be bound. */

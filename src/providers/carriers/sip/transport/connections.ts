@@ -181,7 +181,7 @@ class Connection {
       if (!frame.equals(PING)) this.#parts.onFrame(frame, this.peer);
     }
     if (isBad) {
-      this.#parts.log.info({ host: this.peer.host }, "SIP connection sends no SIP");
+      this.#parts.log.info({ host: this.peer.host }, "a SIP connection sent something other than SIP");
       this.close();
     }
   }
@@ -189,7 +189,7 @@ class Connection {
   /** Starts the time limit for a message; only a whole message stops it, single bytes do not. */
   #demandMessage(): void {
     this.#unfinished ??= this.#parts.system.after(LIMITS.messageMs, () => {
-      this.#parts.log.info({ host: this.peer.host }, "SIP connection sends no whole message");
+      this.#parts.log.info({ host: this.peer.host }, "a SIP connection sent no complete message");
       this.close();
     });
   }

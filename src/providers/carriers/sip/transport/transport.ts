@@ -85,7 +85,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       if (peer.transport !== "udp") return connections.send(peer, bytes, onFailed);
       udp.send(bytes, peer.port, forSocket(host, peer.host), (error) => {
         if (!error) return;
-        log.info({ host: peer.host, cause: error.message }, "SIP datagram not sent");
+        log.info({ host: peer.host, cause: error.message }, "could not send a SIP datagram");
         onFailed();
       });
     },

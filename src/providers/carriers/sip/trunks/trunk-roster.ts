@@ -267,12 +267,12 @@ export class TrunkRoster {
       entry.peers = peers.filter(({ host, port }) => mayReach(host) && mayBeTelephoneSystem(port));
       if (entry.peers.length < peers.length) {
         log.warn({ trunk_id: entry.trunk.id },
-          "a SIP trunk is in a network this server may not reach");
+          "a SIP trunk's address is private: allow it with PARLEY_ALLOW_PRIVATE_NETWORKS");
       }
       entry.resolvedAtMs = nowMs;
     } catch (error) {
       // The previous addresses may still be right.
-      log.warn({ err: error, trunk_id: entry.trunk.id }, "a SIP trunk's name could not be resolved");
+      log.warn({ err: error, trunk_id: entry.trunk.id }, "could not resolve a SIP trunk's address");
     }
     return entry.peers;
   }
