@@ -13,7 +13,8 @@ const system = createSystem();
 const log = createLogger(logLevel as LogLevel);
 /** Null: the port could not be opened, and calls use their WebSockets. */
 const peers = await openPeers(config, { system, log }).catch((error: unknown) => {
-  log.warn({ err: error, port: config.port }, "no UDP port for web calls: their audio goes over the WebSocket");
+  log.warn({ err: error, port: config.port }, "no UDP port for web calls: their audio goes over"
+    + " the WebSocket");
   return null;
 });
 const open = new Map<number, WebPeer>();

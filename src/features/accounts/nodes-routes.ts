@@ -73,7 +73,7 @@ export function nodesRoutes({ nodeId, isAlone, view, countAccounts }: NodesOptio
     responses: { 200: { description: "The server as it is now", schema: ServerSchema } },
     handle: async () => {
       if (await countAccounts() > 1) {
-        throw new Fault(403, "This server has several accounts: its operator reads /metrics and parley doctor.");
+        throw new Fault(403, "This server has several accounts: only its operator can see its nodes, by /metrics and parley doctor.");
       }
       const { now, nodes, waiting } = await view();
       return json(200, {

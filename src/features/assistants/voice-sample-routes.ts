@@ -34,7 +34,7 @@ const BODY = Type.Object({
 });
 const WAV = "audio/wav";
 const SOUND = Type.String(named("VoiceSample", "WAV audio: 16-bit PCM, mono.", "RIFF…"));
-const FAILED = "Nothing on this server speaks so, or the speech engine has failed.";
+const FAILED = "No speech engine on this server supports these settings, or the engine has failed.";
 
 export function voiceSampleRoutes({ catalogs, previews, limiter }: SampleRouteOptions): Route[] {
   return [keyRoute({
@@ -65,7 +65,7 @@ export function voiceSampleRoutes({ catalogs, previews, limiter }: SampleRouteOp
         similarity: body.voice_similarity ?? 0.5, hasEmotion: body.tts_emotion_enabled ?? true,
       }, body.text ?? null);
       if (!file) throw new Fault(503, FAILED);
-      if (file.length === 0) throw fieldFault("text", "The text has nothing in it to say.");
+      if (file.length === 0) throw fieldFault("text", "The text contains nothing that can be spoken.");
       return { status: 200, contentType: WAV, content: Buffer.from(file.buffer) };
     },
   })];

@@ -77,7 +77,7 @@ export function createAsk({ send, log }: { send: SendToEndpoint; log: Logger }):
       log.warn({ ...fields, status: reply.status, reason }, "Cal.com refused");
       return { kind: "refused", status: reply.status, reason };
     }
-    log.warn({ ...fields, reason: reply.reason }, "Cal.com could not be asked");
+    log.warn({ ...fields, reason: reply.reason }, "could not reach Cal.com");
     return { kind: "failed", sent: reply.kind === "failed" && reply.sent };
   };
 }
@@ -91,7 +91,7 @@ export function failureOf(answer: Exclude<Answer, { kind: "done" }>): Result {
   if (status === 401 || status === 403) return { error: "The calendar does not accept its key." };
   if (status === 404) return { error: "The calendar does not know the event or its owner." };
   if (status === 409 || (status === 400 && TAKEN.test(reason))) {
-    return { error: `That time is not free any more. Ask ${CHECK_AVAILABILITY} for others.` };
+    return { error: `That time is no longer free. Ask ${CHECK_AVAILABILITY} for others.` };
   }
   if (status === 400 || status === 422) {
     return { error: `The calendar refused it: ${reason || "something does not fit"}` };

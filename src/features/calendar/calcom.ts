@@ -224,7 +224,7 @@ export function createCalcom(options: CalcomOptions) {
         const read = checkArguments(isBooking ? bookingParameters(tool) : CHECK, args);
         if ("error" in read) return { error: read.error };
         const key = options.keyOf(assistant, tool);
-        if (key === null) return { error: "The calendar's key has to be written again." };
+        if (key === null) return { error: "The calendar's key must be entered again." };
         const { accountId, settings: { timezone: zone } } = assistant;
         const desk = { url: urlOf(options.url, tool), key, accountId, tool, zone };
         return isBooking ? bookOnce(desk, read.values, turn.scope) : check(desk, read.values);

@@ -36,7 +36,7 @@ export function createAfterCall(options: CallingOptions): AfterCall {
     return work;
   };
   const failed = (error: unknown): void =>
-    log.error({ err: error }, "a call that is over could not be finished");
+    log.error({ err: error }, "could not finish an ended call");
   const looks = createLooks(async () => {
     for (const callId of await toFinish(system.now())) {
       if (!working.has(callId)) await finish(callId).catch(failed);

@@ -49,7 +49,7 @@ export function createSummarise({ resolveModel, system, log }: SummariseOptions)
       }
       return text.slice(0, SUMMARY_CHARS_MAX).trim();
     } catch (error) {
-      log.warn({ err: error }, "a call could not be summed up for a colleague");
+      log.warn({ err: error }, "could not summarise a call for a colleague");
       return "";
     } finally {
       deadline.cancel();

@@ -90,7 +90,7 @@ export function createCalling(options: CallingOptions): Calling {
     return entry;
   };
   const neverPlaced = (call: Call, error: unknown): void => {
-    log.error({ err: error, call_id: call.id }, "a call could not be opened");
+    log.error({ err: error, call_id: call.id }, "could not start a call");
     keep("call status", calls.change(call, "failed", neverOpened("speech_failed", error)));
   };
   const surely = (call: Call, work: () => Promise<void>): Promise<void> =>
@@ -229,7 +229,7 @@ const partyOf = (
   publish: (event) => media.send({ kind: "leg", callId: call.id, event }),
   // The media thread no longer knows the call.
   transferFailed: () => void calls.failTransfer(call, NOBODY_TOOK_IT).catch((error: unknown) =>
-    log.error({ err: error, call_id: call.id }, "a transfer could not be noted")),
+    log.error({ err: error, call_id: call.id }, "could not record a transfer")),
 });
 
 /** Resolves to why the call cannot be placed; null: it is being placed. */
@@ -238,7 +238,7 @@ async function dial(
 ): Promise<string | null> {
   const { call, assistant, ...rest } = begun;
   const line = await options.lineOf(call, assistant);
-  if (!options.holds()) return "This server was given up.";
+  if (!options.holds()) return "This server lost its place among the nodes. Please try again.";
   if (typeof line === "string") return line;
   if (line.carrier === "hosted") dialHosted(options, line.hosted, begun, place);
   else place(call, assistant, { leg: legTo(call, assistant, line), face: null, ...rest });

@@ -148,7 +148,7 @@ export async function holding<Result>(
 
 function full(): Fault {
   const retryAfterS = LIMITS.capacityRetryS;
-  const message = "The server has as many calls as it can serve. "
+  const message = "The server has reached its limit of concurrent calls. "
     + `Try again in ${retryAfterS} seconds.`;
   return new Fault(503, message, { retryAfterS, extra: { retry_after: retryAfterS } });
 }

@@ -57,7 +57,7 @@ function deskOf(outcome: CallDeskOutcome) {
   if (outcome.kind === "moved") return callDeskItem(outcome.desk);
   throw new Fault(409, outcome.kind === "held"
     ? `${outcome.holder.name} has this call.`
-    : "The call is not being talked on.");
+    : "The call is not in progress.");
 }
 
 export function callDeskRoutes({ calls, persons, authorOf }: CallDeskOptions): Route[] {
@@ -142,12 +142,12 @@ function speak(
   const sound = createSoundSocket(
     socket, async () => await isInForce(caller) && await mayAnswer(caller));
   const speaking = persons.speak(
-    callId, authorId, sound.write, () => socket.end(CLOSE_OVER, "the call is not yours any more"));
+    callId, authorId, sound.write, () => socket.end(CLOSE_OVER, "you no longer have the call"));
   let write: ((pcm: Int16Array) => void) | null = null;
   const intake = createIntake(system, PERSON_RATE);
   speaking.then((open) => {
     if (open === null) return socket.end(CLOSE_OVER, "the call is not live");
-    if (open === "not_theirs") return socket.end(CLOSE_NOT_THEIRS, "the call is not yours");
+    if (open === "not_theirs") return socket.end(CLOSE_NOT_THEIRS, "you do not have the call");
     if (socket.closed) return open.close();
     intake.start();
     write = open.write;

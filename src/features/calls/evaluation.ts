@@ -32,7 +32,7 @@ type Field = Assistant["settings"]["post_call_schema"][number];
 const TRANSCRIPT_CHARS_MAX = 60_000;
 const VALUE_CHARS_MAX = 4000;
 const NOT_OFFLINE =
-  "The offline model evaluates nothing: set up one that does (PARLEY_MODEL_URL).";
+  "The offline model cannot evaluate: set up a model server (PARLEY_MODEL_URL).";
 const NONE: Evaluation = { values: {}, error: null };
 
 export function createEvaluate(options: EvaluateOptions): Evaluate {
@@ -112,13 +112,13 @@ type Read =
 function readValues(answer: string, fields: Field[]): Read {
   const json = answer.slice(answer.indexOf("{"), answer.lastIndexOf("}") + 1);
   const given = recordOf(jsonOf(json));
-  if (!given) return { kind: "invalid", problem: "The model's answer was no JSON object." };
+  if (!given) return { kind: "invalid", problem: "The model's answer was not a JSON object." };
   const members = new Map(Object.entries(given));
   const values: Record<string, unknown> = {};
   for (const { name, type } of fields) {
     const value = typed(members.get(name) ?? null, type);
     if (value === undefined) {
-      return { kind: "invalid", problem: `The member ${name} was no ${type}.` };
+      return { kind: "invalid", problem: `The member ${name} was not of type ${type}.` };
     }
     values[name] = value;
   }

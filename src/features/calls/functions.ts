@@ -90,8 +90,8 @@ function functionOf(tool: BuiltIn, index: number, actions: CallActions): CallFun
       return define("send_dtmf", tool.description || "Presses keys of the telephone.", {
         digits: { type: "string", description: "Keys in order: digits, * and #" },
       }, ({ digits }) => {
-        if (typeof digits !== "string" || !DTMF.test(digits)) return { error: "No such keys." };
-        if (!actions.sendDtmf) return { error: "This call has no keys." };
+        if (typeof digits !== "string" || !DTMF.test(digits)) return { error: "These keys do not exist." };
+        if (!actions.sendDtmf) return { error: "Keys cannot be sent in this call." };
         actions.sendDtmf(digits);
         return { sent: digits };
       });

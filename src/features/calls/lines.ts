@@ -50,7 +50,7 @@ export interface Lines {
 }
 
 const whyNoLine = (carrier: HostedAccount): string =>
-  `The number is at ${carrier}: calls need the settings PARLEY_${carrier.toUpperCase()}_…`
+  `The number belongs to ${carrier}: calls need the settings PARLEY_${carrier.toUpperCase()}_…`
   + (carrier === "asterisk" ? "." : " and PARLEY_PUBLIC_URL.");
 
 export function createLines(options: LinesOptions): Lines {
@@ -81,8 +81,8 @@ export function createLines(options: LinesOptions): Lines {
         return line ? { carrier: "hosted", hosted: line } : whyNoLine(carrier);
       }
       if (!hasSip) {
-        log.warn({ call_id: id }, "PARLEY_SIP_PORT is not set: no calls over SIP trunks");
-        return "the settings PARLEY_SIP_PORT are missing";
+        log.warn({ call_id: id }, "PARLEY_SIP_PORT is not set: SIP trunks cannot be used for calls");
+        return "the setting PARLEY_SIP_PORT is missing";
       }
       return {
         carrier: "sip", trunkId: trunk.id, to: formatForTrunk(trunk, customerPhone ?? ""),
@@ -119,7 +119,7 @@ function createColleagueLine(
     const id = tool.phoneNumberId ?? ownId;
     const number = id === null
       ? assistantPhone : (await findNumber(accountId, id))?.phoneNumber ?? null;
-    if (number === null) return "There is no number the colleague could be called from.";
+    if (number === null) return "There is no number to call the colleague from.";
     const wanted = tool.shown?.mode === "custom" ? tool.shown.number
       : tool.shown?.mode === "customer_number" ? customerPhone : number;
     const from = wanted !== null && SHOWN.test(wanted) ? wanted : number;
@@ -127,14 +127,14 @@ function createColleagueLine(
       : (await trunks.all()).find((one) => one.id === id && one.accountId === accountId);
     const trunk = own ?? (await trunksOf(accountId, number))[0];
     if (trunk) {
-      if (!hasSip) return "The settings PARLEY_SIP_PORT are missing.";
+      if (!hasSip) return "The setting PARLEY_SIP_PORT is missing.";
       const to = tool.isRaw || !tool.to.startsWith("+") ? tool.to : formatForTrunk(trunk, tool.to);
       return { carrier: "sip", trunkId: trunk.id, to, from, rate: rateOfCodec(trunk.codecs[0]) };
     }
     const hosted = await carrierOf(accountId, number);
     return hosted === null
       ? { ...LOOPBACK_LINE, to: tool.to, from }
-      : `The number ${number} is at ${hosted}: colleagues can only be called and briefed from a `
-        + "number of a SIP trunk.";
+      : `The number ${number} belongs to ${hosted}: colleagues can be called and briefed only from a`
+        + " number of a SIP trunk.";
   };
 }

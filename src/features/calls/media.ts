@@ -159,7 +159,7 @@ class RunningThread {
         this.#trunks = await this.#options.trunks();
         this.#sendTrunks();
       } catch (error) {
-        this.#options.log.error({ err: error }, "the SIP trunks could not be read");
+        this.#options.log.error({ err: error }, "could not read the SIP trunks");
       }
     });
     return this.#loading;
@@ -192,7 +192,7 @@ class RunningThread {
     this.#worker = null;
     for (const callId of [...this.#open]) {
       this.#open.delete(callId);
-      const detail = "the thread of live sound ended";
+      const detail = "the media thread ended";
       const summary = { reason: "speech_failed", cause: "failed", detail, turns: [] } as const;
       this.onMessage({ kind: "over", callId, summary, recordedMs: 0 });
     }

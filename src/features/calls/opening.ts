@@ -51,11 +51,11 @@ export function openCall(
     options.voiceOf(assistant, { isOutbound, words, titles: facts.titles }));
   if (hearing === "browser") {
     options.log.warn({ call_id: call.id, hearing, language: settings.language },
-      "no recogniser of this server understands the language: the caller's own page gives the words");
+      "no recogniser of this server understands the language: the caller's browser recognises the speech");
   }
   if (assistant.mode !== "pipeline" && !realtime && hearing !== "typed") {
     options.log.warn({ call_id: call.id, mode: assistant.mode },
-      "no model that hears by itself is set up: the call runs in the mode pipeline");
+      "no realtime model is set up: the call runs in pipeline mode");
   }
   const parties = {
     customerPhone: call.customerPhone ?? "", assistantPhone: call.assistantPhone ?? "",

@@ -64,7 +64,7 @@ export function createPersons(
     person.absence = options.system.after(LIMITS.personGoneMs, () => {
       if (call.person !== person || call.isOver) return;
       handBack(call, person.author, "lost").catch((error: unknown) =>
-        log.error({ err: error, call_id: call.id }, "a call could not be handed back"));
+        log.error({ err: error, call_id: call.id }, "could not hand a call back"));
     });
   };
   return {

@@ -211,7 +211,7 @@ export async function followLanguage(
   if (call.isOver) return;
   if (typeof chosen === "string") {
     call.spoken = { current: before, doubt: null };
-    return options.log.warn({ call_id: call.id, why: chosen }, "a language could not be followed");
+    return options.log.warn({ call_id: call.id, why: chosen }, "could not switch to the caller's language");
   }
   await become(options, call, chosen, "");
 }
@@ -270,7 +270,7 @@ function noteTransfer(
   const status = failureReason === null ? transfer.status : "failed";
   calls.addTransfer(call, { ...transfer, status, failureReason }, callNow(options, call))
     .catch((error: unknown) =>
-      log.error({ err: error, call_id: call.id }, "a transfer could not be noted"));
+      log.error({ err: error, call_id: call.id }, "could not record a transfer"));
 }
 
 function actionsOf(options: CallingOptions, call: LiveCall): CallActions {
@@ -297,7 +297,7 @@ function actionsOf(options: CallingOptions, call: LiveCall): CallActions {
       const next = await options.findAssistant(call.accountId, assistantId);
       const chosen = next
         ? await chosenOrWhyNot(options, call, next, call.spoken.current)
-        : "That assistant is not there any more.";
+        : "That assistant no longer exists.";
       const why = typeof chosen === "string" ? chosen : null;
       noteTransfer(options, call, {
         type: "assistant_transfer", to: next?.name ?? `assistant ${assistantId}`,

@@ -51,7 +51,7 @@ export function createTrialCall(options: TrialCallOptions): TrialCall {
     const placed = { id: call.id, status: call.status, replayed };
     if (replayed) return placed;
     calling.receive(call, assistant, secondsMax, [...lines]).catch((error: unknown) =>
-      log.error({ err: error, call_id: call.id }, "an inbound call could not be taken"));
+      log.error({ err: error, call_id: call.id }, "could not accept an inbound call"));
     return placed;
   };
 }

@@ -108,7 +108,7 @@ function enginesFor(
     .flatMap((id) => catalogs.findLanguage(id) ?? []);
   const language = known.find(({ iso_2: code }) => code === spoken) ?? known[0];
   const voice = catalogs.findVoice(settings.voice_id);
-  if (!language || !voice) return "The assistant's language or voice is not there any more.";
+  if (!language || !voice) return "The assistant's language or voice no longer exists.";
   // A caller who types has chosen to: there is no sound to understand.
   const isTyped = words === "typed";
   const hearsItself = !isTyped

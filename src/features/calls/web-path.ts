@@ -45,10 +45,13 @@ export function createWebPath(
       return iceServers ? { webrtc: { ice_servers: iceServers() } } : {};
     },
     offer: (sdp) => {
-      if (!iceServers) throw new Fault(422, "Here a call's sound goes over its WebSocket only.");
+      if (!iceServers) {
+        throw new Fault(422, "This server offers no WebRTC: the audio of calls goes over the"
+          + " WebSocket.");
+      }
       offers += 1;
       if (offers > OFFERS_PER_CALL_MAX) {
-        throw new Fault(429, "The call has had too many offers. It goes on over its WebSocket.");
+        throw new Fault(429, "The call has had too many offers. It continues over its WebSocket.");
       }
       send({ kind: "offer", sdp });
     },

@@ -60,7 +60,7 @@ export function createDialler(options: DiallerOptions): Dialler {
       places.forget();
       const until = await pass(passOptions, watch, turns, () => state === "open").catch(
         (error: unknown) => {
-          log.error({ err: error }, "a pass of the dialler failed");
+          log.error({ err: error }, "the dialler failed");
           return null;
         });
       timer?.cancel();
@@ -258,7 +258,7 @@ async function claimAndDial(
   try {
     await options.dial(call, assistant, options.secondsFor(reservedMicros));
   } catch (error) {
-    log.error({ err: error, call_id: call.id }, "a call of a campaign could not be dialled");
+    log.error({ err: error, call_id: call.id }, "could not place a campaign's call");
     await options.giveUp(call, "speech_failed");
   }
   return outcome;

@@ -117,7 +117,7 @@ export function createAttachments({ store, files, removals, system }: Attachment
     /** Throws Fault 403 where the owner does not allow it. */
     assertAllowed: (assistant: Pick<Assistant, "settings">): void => {
       if (assistant.settings.widget_settings.attachments !== true) {
-        throw new Fault(403, "This assistant takes no attachments.");
+        throw new Fault(403, "This assistant does not accept attachments.");
       }
     },
     /** Throws Fault 422 for a file of another kind. The local file stays the caller's to remove. */
@@ -140,7 +140,7 @@ export function createAttachments({ store, files, removals, system }: Attachment
       });
       if (!isKept) {
         await removals.remove(name);
-        throw new Fault(400, "The conversation has as many attachments as it may have.");
+        throw new Fault(400, "The conversation has reached its limit of attachments.");
       }
       return attachment;
     },

@@ -73,7 +73,7 @@ export function createBulk({ store, attachments, bus, system }: BulkOptions) {
     remove: async (accountId: number, uuid: string, by: By): Promise<void> => {
       const { deleted, busy } = await remove(accountId, [uuid], by);
       if (busy.length > 0) {
-        throw new Fault(409, "A reply is being written or a call is held in it. Try again after.");
+        throw new Fault(409, "A reply is being written or a call is in progress. Try again afterwards.");
       }
       if (deleted.length === 0) throw conversationNotFound();
     },

@@ -272,7 +272,7 @@ async function completeTurn(
   } catch (error) {
     const closed = await closedByOthers(store, turnId, conversation).catch(ifAway);
     if (closed) return closed;
-    log.error({ err: error, turn_id: turnId }, "the end of a turn could not be stored");
+    log.error({ err: error, turn_id: turnId }, "could not store the end of a turn");
     const text = error instanceof StorageFailure
       ? "The server cannot store anything at the moment."
       : "Server error.";
@@ -369,7 +369,7 @@ async function stopTurn({ live, result }: Running, turnId: number | null): Promi
 async function recover({ store, bus, system, log }: ConversationOptions): Promise<void> {
   const events = await store.recover({ now: system.now() });
   bus.publishCommitted(events);
-  if (events.length > 0) log.warn({ turns: events.length }, "turns of a dead process closed");
+  if (events.length > 0) log.warn({ turns: events.length }, "closed the turns of a process that died");
 }
 
 export function createConversations(options: ConversationOptions): Conversations {

@@ -69,7 +69,7 @@ export function createEvaluations(options: EvaluationOptions) {
       (error: unknown) => {
         // Storage failures are retried by the next poll; other errors would recur, at a price.
         if (error instanceof StorageFailure) working.delete(due.id);
-        log.error({ err: error, conversation_id: due.uuid }, "a chat could not be evaluated");
+        log.error({ err: error, conversation_id: due.uuid }, "could not evaluate a chat");
       },
     ).finally(() => {
       underWay.delete(begun);
@@ -85,7 +85,7 @@ export function createEvaluations(options: EvaluationOptions) {
       if (working.size >= atOnceMax || closing.signal.aborted || !isOurs()) return;
       if (!working.has(due.id) && !over.has(due.id)) begin(due);
     }
-  }, (error) => log.error({ err: error }, "evaluations could not be looked up"));
+  }, (error) => log.error({ err: error }, "could not look up evaluations"));
   const wake = looks.ask;
   return {
     /** Resumes evaluations that were due before the start. */

@@ -187,8 +187,8 @@ function rereadHoursOf(
   { type, read_again_every_hours: hours = null, ignore_robots: robots }: Body,
 ): number | null {
   if (type === "website") return hours;
-  if (hours !== null) throw fieldFault("read_again_every_hours", "Only a website is read again.");
-  if (robots) throw fieldFault("ignore_robots", "Only a website has a robots.txt.");
+  if (hours !== null) throw fieldFault("read_again_every_hours", "Only websites are read again.");
+  if (robots) throw fieldFault("ignore_robots", "Only websites have a robots.txt.");
   return null;
 }
 

@@ -227,13 +227,14 @@ class Reader {
     const child = this.#started();
     if (!child) {
       this.#job = null;
-      job.reject(new Fault(503, "No process to read documents can be started at the moment."));
+      job.reject(
+        new Fault(503, "The server cannot start a process to read documents at the moment."));
       // Those that wait would otherwise wait for the next document that is handed in.
       return this.#onFree();
     }
     // The process stops its thread first; it is killed if even that does not answer.
     this.#deadline = system.after(job.limitMs + LIMITS.extractorGraceMs, () => {
-      log.warn({ id: job.id }, "the extractor process does not answer");
+      log.warn({ id: job.id }, "the process that reads documents does not respond");
       this.#isLate = true;
       child.kill("SIGKILL");
     });
@@ -258,7 +259,7 @@ class Reader {
   #started(): ChildProcess | null {
     if (this.#child) return this.#child;
     const refused = (err: unknown): void =>
-      this.#options.log.warn({ err }, "no extractor process could be started");
+      this.#options.log.warn({ err }, "could not start a process to read documents");
     try {
       const born = startProcess(this.#options.allowPrivateNetworks);
       born.on("message", (message: ExtractorMessage) => this.#take(born, message));
@@ -308,7 +309,7 @@ class Reader {
     this.#child = null;
     this.#jobsDone = 0;
     this.#idle?.cancel();
-    if (!this.#isClosed) this.#options.log.warn({ how }, "an extractor process died");
+    if (!this.#isClosed) this.#options.log.warn({ how }, "a process that reads documents died");
     if (!this.#job) return;
     const reason = this.#isClosed ? STOPPING : this.#isLate ? TOO_LONG : TOO_MUCH;
     // The replacement starts now, so that the next document need not wait for it.

@@ -297,12 +297,12 @@ export const knowledgebaseNotFound = (): Fault => new Fault(404, "Knowledgebase 
 const beingRead = (): Fault =>
   new Fault(409, "The document is being read. Please try again in a moment.", { retryAfterS: 2 });
 const readAlready = (): Fault => new Fault(
-  422, "The document was read. Only a website, or a document that failed, is read again.");
+  422, "The document was read. Only websites and failed documents can be read again.");
 const notWritten = (type: WrittenType): Fault => (type === "text"
-  ? fieldFault("text", "Only a document of the type text has a text.")
-  : fieldFault("questions", "Only a document of the type faq has questions."));
+  ? fieldFault("text", "Only a document of type text has a text.")
+  : fieldFault("questions", "Only a document of type faq has questions."));
 const noWebsite = (field: string): Fault =>
-  fieldFault(field, "Only a website is read again, or has a robots.txt.");
+  fieldFault(field, "Only websites are read again and have a robots.txt.");
 export const documentNotFound = (): Fault => new Fault(404, "Document not found.");
 
 interface KnowledgebasesOptions {
@@ -440,7 +440,7 @@ async function createDocument(
   if (outcome.kind !== "created") await removals.remove(...filesOf(source));
   if (outcome.kind === "not_found") throw knowledgebaseNotFound();
   if (outcome.kind === "too_many") {
-    throw new Fault(422, `A knowledgebase holds ${DOCUMENTS_PER_KNOWLEDGEBASE_MAX} documents at most.`);
+    throw new Fault(422, `A knowledgebase may not have more than ${DOCUMENTS_PER_KNOWLEDGEBASE_MAX} documents.`);
   }
   bus.publishCommitted(outcome.events);
   enqueue(outcome.document);

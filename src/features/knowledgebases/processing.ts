@@ -67,7 +67,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
       if (outcome.kind !== "failed") await removals.remove(...filesOf(document.source));
     } catch (error) {
       if (signal.aborted) return;
-      log.error({ err: error, document_id: document.id }, "document not read");
+      log.error({ err: error, document_id: document.id }, "could not read a document");
       if (mayPass(error)) system.after(LIMITS.filesRetryMs, () => enqueue(document));
     }
   };
@@ -147,7 +147,7 @@ function createTurns(placesMax: number) {
   };
 }
 
-const FILE_GONE = "The file is not kept any more: delete the document and add it again.";
+const FILE_GONE = "The file is no longer stored: delete the document and add it again.";
 
 async function extract(
   { store, extractor, files, folder }: DocumentProcessorOptions,

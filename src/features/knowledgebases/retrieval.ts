@@ -91,7 +91,7 @@ export function createRetrieval({ store, embedder, log, onFound }: RetrievalOpti
       const [vector] = await embedder.embed([query], timeLimit(LIMITS.queryEmbeddingMs).signal);
       return vector ? { model: embedder.model, vector } : null;
     } catch (error) {
-      log.warn({ err: error }, "the search goes on without embeddings");
+      log.warn({ err: error }, "searching without embeddings");
       return null;
     }
   };
@@ -110,7 +110,7 @@ export function createRetrieval({ store, embedder, log, onFound }: RetrievalOpti
   };
   const search: Retrieval["search"] = async (accountId, knowledgebaseId, query) => {
     const knowledgebase = await store.find(accountId, knowledgebaseId);
-    if (!knowledgebase) return { error: "The knowledgebase is gone." };
+    if (!knowledgebase) return { error: "The knowledgebase no longer exists." };
     const found = await find(knowledgebase.id, query);
     report(accountId, found);
     return {

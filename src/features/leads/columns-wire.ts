@@ -91,7 +91,7 @@ export function columnsOf(header: CsvRow, mapping: Mapping | undefined): Columns
   }
   const { phone_number: number, variables = [] } = mapping;
   const last = Math.max(number, ...variables.map(({ column }) => column));
-  if (last > width) throw refused(`The mapping has a column ${last}, the file only ${width}.`);
+  if (last > width) throw refused(`The mapping has a column ${last}, but the file has only ${width}.`);
   return {
     width, number: number - 1,
     variables: variables.map(({ column, name }) => ({ at: column - 1, name })),

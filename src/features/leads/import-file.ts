@@ -100,7 +100,7 @@ export function createImportFiles(extractor: Pick<Extractor, "writeSheet">) {
       }
       if (bytes > csvBytesMax) {
         throw fieldFault("file",
-          `Of a CSV file send at most the first ${csvBytesMax / 1024} kilobytes.`);
+          `Send at most the first ${csvBytesMax / 1024} kilobytes of a CSV file.`);
       }
       return use(openCsv(path, bytes === csvBytesMax));
     },

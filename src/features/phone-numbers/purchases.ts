@@ -207,7 +207,7 @@ function createSettling(options: PurchaseOptions) {
       if (result.kind === "provisioned") return complete(order, result.sid);
       if (result.kind === "unavailable") return fail(order, 400, false);
       log.error({ provider: provider.name, reason: result.reason, purchase: uuid },
-        "a number could not be provisioned");
+        "could not buy a number at its provider");
       if (result.kind === "refused") return fail(order, 500, false);
       const sid = await provider.lookUp({ phoneNumber, purchaseId: uuid }).catch(() => null);
       return sid === null ? fail(order, 500, true) : complete(order, sid);
@@ -269,7 +269,7 @@ function createSweep(
         await work();
       } catch (error) {
         if (!(error instanceof ProviderError)) throw error;
-        log.warn({ err: error, provider }, "a number's provider failed; it is tried again");
+        log.warn({ err: error, provider }, "a number's provider failed; trying again");
         silent.add(provider);
       }
     };
@@ -307,7 +307,7 @@ export function createPurchases(options: PurchaseOptions): Purchases {
       return await offers.find(number);
     } catch (error) {
       if (!(error instanceof ProviderError)) throw error;
-      log.warn({ err: error }, "a number could not be looked for");
+      log.warn({ err: error }, "could not look up a number at its provider");
       throw new Fault(500, PROVIDER_FAILED);
     }
   };

@@ -166,7 +166,7 @@ const claimed = (): Fault => new Fault(
 /** Reports an unexpected failure in the contract's words. */
 const failing = (log: Logger, what: "create" | "update") => (error: unknown): never => {
   if (error instanceof StorageFailure) throw error;
-  log.error({ err: error }, "a SIP trunk could not be stored");
+  log.error({ err: error }, "could not store a SIP trunk");
   throw new Fault(500, `Failed to ${what} SIP trunk. Please try again or contact support.`);
 };
 const refusal = (errors: FieldErrors): Fault =>
@@ -221,7 +221,7 @@ function createRoster(
       return { ...vault.open(stored), registerS: owners.registerS(stored) };
     } catch (error) {
       log.error({ err: error, phone_number_id: stored.id },
-        "the password of a SIP trunk cannot be opened: was PARLEY_SECRET changed?");
+        "could not decrypt a SIP trunk's password: enter it again, or set the PARLEY_SECRET it was stored with");
       return null;
     }
   };
@@ -243,7 +243,7 @@ function createRoster(
     if (nodes) void all().catch(() => undefined);
     await tell([id]);
     nodes?.announce();
-    look().catch((error: unknown) => log.error({ err: error }, "the SIP trunks cannot be looked at"));
+    look().catch((error: unknown) => log.error({ err: error }, "could not check the SIP trunks"));
   };
   const look = async (): Promise<void> => {
     if (!nodes) return;

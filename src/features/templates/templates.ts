@@ -68,7 +68,7 @@ export function createTemplates(options: TemplateOptions) {
     create: async (accountId: number, wanted: Wanted): Promise<Made> => {
       const template = TEMPLATES[wanted.template];
       if (template.needsWebsite && wanted.website === null) {
-        throw fieldFault("website", "The website field is required: its pages are what it answers from.");
+        throw fieldFault("website", "The website field is required: the assistant answers from its pages.");
       }
       const made = await makeParts(options, accountId, template, wanted);
       const { assistant, knowledgebaseId, toolId } = made;

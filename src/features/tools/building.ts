@@ -50,7 +50,7 @@ function fillEndpoint(
   });
   if (misfit === null) return { url, taken };
   const argument = String(misfit);
-  return { error: `The argument ${argument} cannot be used there.`, argument };
+  return { error: `The argument ${argument} cannot be used in the URL.`, argument };
 }
 
 const headersOf = ({ headers }: Tool, withVariables: (text: string) => string) =>

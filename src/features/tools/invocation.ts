@@ -125,11 +125,11 @@ function failureText(reply: Exclude<EndpointReply, { kind: "result" }>): string 
     case "timeout":
       return "The tool's endpoint did not answer in time.";
     case "no_mcp":
-      return "The tool's endpoint is no MCP server.";
+      return "The tool's endpoint is not an MCP server.";
     case "too_large":
       return "The tool's endpoint sent too much data.";
     case "unreadable":
-      return "The tool's endpoint packed its answer in a way that cannot be read.";
+      return "The tool's endpoint compressed its answer in an unsupported way.";
     default:
       return `${couldNotBeReached("The tool's endpoint", reply.why)}.`;
   }
@@ -139,7 +139,7 @@ const UNKNOWN = {
   error: "The outcome of an earlier attempt is unknown; the call was not sent again.",
 };
 
-const LOCKED = { error: "The tool cannot be called: its headers have to be written again." };
+const LOCKED = { error: "The tool cannot be called: enter its headers again." };
 
 interface PreparedRequest {
   built: BuiltRequest;
@@ -207,7 +207,7 @@ export function createSender(options: SendingOptions) {
       return { result: reply.result, ok: true, sent: true, seconds, answered };
     }
     const { kind, ...why } = { ...reply, answered: undefined };
-    log.warn({ tool_id: tool.id, outcome: kind, ...why, dur_ms: seconds * 1000 }, "tool call failed");
+    log.warn({ tool_id: tool.id, outcome: kind, ...why, dur_ms: seconds * 1000 }, "a tool call failed");
     const sent = reply.kind !== "refused" && reply.sent !== false;
     return { result: { error: failureText(reply) }, ok: false, sent, seconds, answered };
   };

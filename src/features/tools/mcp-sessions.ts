@@ -51,7 +51,7 @@ export function createMcpSessions({ send, follow, system, log }: McpSessionsOpti
         ...headers, "mcp-session-id": session.id, "mcp-protocol-version": session.version,
       },
       bytesMax: LIMITS.toolResponseBytesMax, resultCharsMax: LIMITS.functionResultCharsMax,
-    }).catch((error: unknown) => log.warn({ err: error }, "an MCP session was not let go"));
+    }).catch((error: unknown) => log.warn({ err: error }, "could not end an MCP session"));
   };
 
   const dealingsOf = (accountId: number, { url, headers: given }: EndpointRequest): Dealings => {
@@ -75,7 +75,7 @@ export function createMcpSessions({ send, follow, system, log }: McpSessionsOpti
     dealings.isListing = true;
     dealings.listedMs = system.monotonicMs();
     void follow(call)
-      .catch((error: unknown) => log.warn({ err: error }, "an MCP server's list was not taken over"))
+      .catch((error: unknown) => log.warn({ err: error }, "could not store an MCP server's changed tools"))
       .finally(() => (dealings.isListing = false));
   };
 

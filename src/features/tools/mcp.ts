@@ -37,8 +37,8 @@ export const isShortSchema = (schema: object): boolean =>
   JSON.stringify(schema).length <= SCHEMA_CHARS_MAX;
 
 const HINTS: [statuses: number[], hint: string][] = [
-  [[401, 403], "it wants a key, which goes into a header such as Authorization"],
-  [[404, 405], "it has to speak Streamable HTTP at this address; the older SSE is not enough"],
+  [[401, 403], "it requires a key: send it in a header such as Authorization"],
+  [[404, 405], "it must support Streamable HTTP at this address; the older SSE transport is not supported"],
 ];
 
 function problemOf(reply: Exclude<Awaited<ReturnType<SendToEndpoint>>, { kind: "result" }>): string {
@@ -49,7 +49,7 @@ function problemOf(reply: Exclude<Awaited<ReturnType<SendToEndpoint>>, { kind: "
     return hint === undefined ? `${answered}.` : `${answered}: ${hint}.`;
   }
   return reply.reason === "no_mcp"
-    ? "What answers there is no MCP server."
+    ? "What answers at this address is not an MCP server."
     : `${couldNotBeReached("The MCP server", reply.why)}.`;
 }
 
@@ -100,9 +100,9 @@ export function createMcpServers(
       if (!tool) throw toolNotFound();
       if (tool.isLocked) throw new Fault(422, LOCKED_PROBLEM);
       const { mcp } = tool;
-      if (!mcp) throw new Fault(422, "The tool is not of an MCP server.");
+      if (!mcp) throw new Fault(422, "The tool is not from an MCP server.");
       const now = (await list(tool)).find(({ name }) => name === mcp.tool);
-      if (!now) throw new Fault(422, `The MCP server has no tool ${mcp.tool} any more.`);
+      if (!now) throw new Fault(422, `The MCP server no longer has the tool ${mcp.tool}.`);
       if (!isShortSchema(now.inputSchema)) throw new Fault(422, "The schema of the tool is too long.");
       return tools.update(accountId, toolId, {
         description: now.description.slice(0, DESCRIPTION_CHARS_MAX) || tool.description,

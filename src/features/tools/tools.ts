@@ -72,8 +72,8 @@ export interface Tool extends ToolFields {
 }
 
 /** Tells the owner why a locked tool cannot be called. */
-export const LOCKED_PROBLEM = "The headers and static fields of this tool were sealed under another "
-  + "PARLEY_SECRET and cannot be opened. Write them again, or start the server with that secret.";
+export const LOCKED_PROBLEM = "The headers and static fields of this tool were encrypted with another "
+  + "PARLEY_SECRET. Enter them again, or start the server with that secret.";
 
 /** As it is stored: each list of secrets is one sealed text, bound to the row by its uuid. */
 export interface StoredTool extends Omit<Tool, "headers" | "staticFields" | "isLocked"> {

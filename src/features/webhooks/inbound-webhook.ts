@@ -58,14 +58,14 @@ export function createInboundAsk(options: InboundAskOptions) {
     });
     if (reply.kind !== "reply" || reply.status < 200 || reply.status > 299) {
       const why = reply.kind === "reply" ? reply.status : reply.reason;
-      log.warn({ call_id: callId, why }, "the inbound webhook did not answer in time or well");
+      log.warn({ call_id: callId, why }, "the inbound webhook sent no valid answer in time");
       return {};
     }
     return variablesOf(reply.body.toString("utf8"));
   };
   return (facts: InboundFacts): Promise<Record<string, string>> =>
     ask(facts).catch((error: unknown) => {
-      log.error({ err: error, call_id: facts.callId }, "the inbound webhook could not be asked");
+      log.error({ err: error, call_id: facts.callId }, "could not call the inbound webhook");
       return {};
     });
 }

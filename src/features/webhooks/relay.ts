@@ -99,7 +99,7 @@ export function createRelay(options: RelayOptions): Relay {
       loops.delete(endpointId);
       if (leaving.signal.aborted) return;
       // The disk has failed: nothing may be sent whose result cannot be recorded.
-      log.error({ err: error, endpoint_id: endpointId }, "webhooks of an endpoint have stopped");
+      log.error({ err: error, endpoint_id: endpointId }, "delivery to a webhook endpoint has stopped");
     } finally {
       loop.isRunning = false;
     }
@@ -119,7 +119,7 @@ export function createRelay(options: RelayOptions): Relay {
     // An endpoint that waits for a retry has a timer.
     for (const endpointId of endpointIds) if (!loops.get(endpointId)?.timer) begin(endpointId);
   };
-  const looks = createLooks(look, (error) => log.error({ err: error }, "the outbox could not be read"));
+  const looks = createLooks(look, (error) => log.error({ err: error }, "could not read the webhook queue"));
   return {
     start: looks.ask,
     look: () => {
@@ -269,7 +269,7 @@ function wordsOf({ headers, body }: Extract<OutboundReply, { kind: "reply" }>): 
   const coding = headers["content-encoding"] ?? "identity";
   return /^identity$/i.test(coding)
     ? body.toString("utf8", 0, LIMITS.webhookResponseCharsMax).toWellFormed()
-    : `(${body.length} bytes, packed as ${coding.slice(0, 32)})`;
+    : `(${body.length} bytes, compressed as ${coding.slice(0, 32)})`;
 }
 
 function judge(
@@ -296,7 +296,7 @@ function judge(
   }
   const failingMicros = isEven ? now - (endpoint.failingSince ?? now) : 0;
   if (failingMicros > LIMITS.webhookFailingMs * 1000) {
-    return { ...base, outcome: "dead", error, disables: "nothing was taken for days" };
+    return { ...base, outcome: "dead", error, disables: "every delivery failed for days" };
   }
   const seconds = retrySeconds[delivery.attempts];
   if (seconds === undefined) return { ...base, outcome: "dead", error };

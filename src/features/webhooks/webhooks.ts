@@ -197,7 +197,7 @@ function createEndpoints({ store, system, wake, endpointsMax }: WebhooksOptions)
     ): Promise<Endpoint> => {
       const { purpose } = await get(accountId, endpointId);
       if (purpose !== "account" && (changes.url ?? changes.events) !== undefined) {
-        throw new Fault(422, "The URL of an assistant's webhook is set at the assistant.");
+        throw new Fault(422, "The URL of an assistant's webhook is set on the assistant.");
       }
       const endpoint = found(await store.updateEndpoint({
         accountId, endpointId, ...changes, now: system.now(),
@@ -208,7 +208,7 @@ function createEndpoints({ store, system, wake, endpointsMax }: WebhooksOptions)
     /** Also removes its deliveries. */
     remove: async (accountId: number, endpointId: number): Promise<void> => {
       if ((await get(accountId, endpointId)).purpose !== "account") {
-        throw new Fault(422, "The webhook of an assistant is switched off at the assistant.");
+        throw new Fault(422, "The webhook of an assistant is turned off on the assistant.");
       }
       const rows = LIMITS.deliveriesPerWrite;
       const some = () => store.deleteEndpoint({ accountId, endpointId, rows });

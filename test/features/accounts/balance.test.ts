@@ -240,7 +240,7 @@ test("[BL98] without a payment page the operator's link is filled in; without a 
   const bare = await startTestServer();
   const refused = await bare.call("POST", "/user/top-ups", { body: { amount: 5 } });
   assert.deepEqual([refused.status, refused.body.message], [
-    409, "Ask your operator: nothing is set up to pay with."]);
+    409, "No way to pay is configured on this server: ask its operator."]);
   assert.equal((await bare.call("GET", "/user/balance")).body.top_up, "none");
   await bare.close();
 });

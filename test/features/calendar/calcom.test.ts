@@ -103,7 +103,7 @@ test("[CA34] Cal.com's refusals are given in words a model can act on, and nothi
     ["book_appointment", { ...person, start: "soon" }],
     ["check_availability", { date: "tomorrow" }],
   ]);
-  assert.match(String(taken?.error), /not free any more/);
+  assert.match(String(taken?.error), /no longer free/);
   assert.equal(noEmail?.error, "The calendar refused it: email_validation_error");
   assert.match(String(noTime?.error), /as check_availability gave it/);
   assert.match(String(noDay?.error), /YYYY-MM-DD/);

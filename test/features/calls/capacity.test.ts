@@ -159,7 +159,7 @@ test("[CR53] a call over capacity is refused before it is answered: 503 and Retr
   const { status, headers, body } = await dial();
   assert.deepEqual([status, headers.get("retry-after")], [503, "10"]);
   assert.deepEqual(body, {
-    message: "The server has as many calls as it can serve. Try again in 10 seconds.",
+    message: "The server has reached its limit of concurrent calls. Try again in 10 seconds.",
     retry_after: 10,
   });
   const conversation = await newConversation(server, outbound.uuid);
@@ -188,7 +188,7 @@ test("[CR54] a page whose ticket no longer finds a place is told so", async () =
   const caller = await WebCaller.open(server, first.conversation, first.ticket);
   const other = await WebCaller.open(server, second.conversation, second.ticket);
   await other.closed();
-  assert.match(JSON.stringify(other.messages), /as many calls as it can serve/);
+  assert.match(JSON.stringify(other.messages), /its limit of concurrent calls/);
   caller.send({ type: "end" });
   await caller.closed();
 });

@@ -279,7 +279,7 @@ void suite("at the same time", { concurrency: true }, () => {
       return next === undefined ? { tokens: ["Pressed."] } : calling("send_dtmf", { digits: next });
     });
     const call = await ended(desk, await desk.dial({ tools: [{ type: "dtmf_input", description: "" }] }));
-    assert.deepEqual(resultsOf(call).slice(0, 2), [{ error: "No such keys." }, { sent: "12#" }]);
+    assert.deepEqual(resultsOf(call).slice(0, 2), [{ error: "These keys do not exist." }, { sent: "12#" }]);
   });
 
   const SCHEMA = [
@@ -316,7 +316,7 @@ void suite("at the same time", { concurrency: true }, () => {
     assert.deepEqual(again.call.evaluation, { happy: null, guests: 2, summary: "x" });
     assert.equal(again.asked, 3);
     assert.deepEqual(never.call.evaluation, {});
-    assert.equal(never.call.evaluation_error, "The member happy was no bool.");
+    assert.equal(never.call.evaluation_error, "The member happy was not of type bool.");
     assert.equal(never.call.status, "ended_by_customer");
     assert.equal(never.asked, 3);
   });

@@ -62,7 +62,7 @@ test("[VL214] unacceptable and too many offers are errors; the call continues ov
   const caller = await startCall(server);
   const refused = await sent(caller, { type: "offer", sdp: "v=0\r\n" }, "error");
   assert.equal(refused.status, 422);
-  assert.match(refused.error ?? "", /of sound/);
+  assert.match(refused.error ?? "", /of audio/);
   assert.equal((await sent(caller, { type: "offer", sdp: "x".repeat(20_000) }, "error")).status, 422);
   assert.equal((await sent(caller, { type: "path", path: "pigeon" }, "error")).status, 422);
   // There is no peer: the page is told to stay.

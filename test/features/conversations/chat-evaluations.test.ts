@@ -69,7 +69,7 @@ test("[CV504] an evaluation with only the offline model says what to set up, and
     assert.equal((await bare.call("POST", `/user/conversations/${uuid}/end`)).status, 200);
     assert.deepEqual(await evaluated, {
       type: "conversation_evaluated", conversation_id: uuid, evaluation: {}, evaluation_error:
-        "The offline model evaluates nothing: set up one that does (PARLEY_MODEL_URL).",
+        "The offline model cannot evaluate: set up a model server (PARLEY_MODEL_URL).",
     });
   } finally {
     await bare.close();
@@ -103,7 +103,7 @@ test("[CV129] an ended chat is evaluated once, with or without a webhook, after 
   const second = told(server);
   await server.app.features.conversations.sweep();
   assert.deepEqual([(await second).conversation_id, (await second).evaluation], [uuid, {}]);
-  assert.deepEqual(await recordOf(uuid), [{}, "The model's answer was no JSON object."]);
+  assert.deepEqual(await recordOf(uuid), [{}, "The model's answer was not a JSON object."]);
   assert.deepEqual(await recordOf(silent), [null, null]);
   const { body: list } = await server.call("GET", "/user/conversations");
   assert.deepEqual(

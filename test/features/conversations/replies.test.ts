@@ -96,7 +96,7 @@ test("[CV61] each kind of failure has its own text; once answered it is no longe
   await send();
   const [thoughtful] = (await recordOf(conversation, key)).body.failures;
   assert.equal(thoughtful.failure, "no_answer");
-  assert.match(thoughtful.error, /bound of tokens before it answered.*PARLEY_REPLY_TOKENS_MAX/);
+  assert.match(thoughtful.error, /token limit before it answered.*PARLEY_REPLY_TOKENS_MAX/);
   model.script(null);
   assert.equal((await send()).status, 200);
   assert.deepEqual((await recordOf(conversation, key)).body.failures, []);

@@ -324,7 +324,7 @@ test("[KB10] a search accepts any text and never returns another knowledgebase's
       assert.ok(!JSON.stringify(model.requests.slice(asked)).includes("open secret"));
     }), { numRuns: 20 });
   }
-  assert.deepEqual(await search(other.accountId, mine, "alpha"), { error: "The knowledgebase is gone." });
+  assert.deepEqual(await search(other.accountId, mine, "alpha"), { error: "The knowledgebase no longer exists." });
 });
 
 test("[KB11] the offline model searches by itself and names the document it answers from", async () => {

@@ -290,10 +290,10 @@ test("[TL133] an address that is no MCP server, or may not be reached, is refuse
   const endpoint = await startEndpoint();
   endpoint.answer((_, response) => response.end("{}"));
   const none = await listOf(endpoint.url);
-  assert.deepEqual([none.status, none.body.message], [422, "What answers there is no MCP server."]);
+  assert.deepEqual([none.status, none.body.message], [422, "What answers at this address is not an MCP server."]);
   for (const [status, hint] of [
-    [401, ": it wants a key, which goes into a header such as Authorization."],
-    [405, ": it has to speak Streamable HTTP at this address; the older SSE is not enough."],
+    [401, ": it requires a key: send it in a header such as Authorization."],
+    [405, ": it must support Streamable HTTP at this address; the older SSE transport is not supported."],
     [500, "."],
   ] as const) {
     endpoint.answer((_, response) => response.writeHead(status).end());

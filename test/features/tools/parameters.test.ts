@@ -197,7 +197,7 @@ test("[TL116] a tool whose secrets do not open says so, is not called, and can b
   const key = (await second.app.features.accounts.createKey(first.accountId, "again")).token;
   const list = await second.call("GET", "/user/tools", { key });
   assert.equal(list.status, 200);
-  assert.match(list.body[0].problem, /sealed under another PARLEY_SECRET/);
+  assert.match(list.body[0].problem, /encrypted with another PARLEY_SECRET/);
   assert.deepEqual([list.body[0].headers, list.body[0].static_fields], [[], []]);
   const tried = await second.call("POST", `/user/tools/${id}/try`, {
     key, body: { arguments: { item: "tube" } },
@@ -210,7 +210,7 @@ test("[TL116] a tool whose secrets do not open says so, is not called, and can b
     body: { message: "A tube" },
   });
   model.script(null);
-  assert.match(turn.body.function_calls[0].result.error, /written again/);
+  assert.match(turn.body.function_calls[0].result.error, /enter its headers again/);
   assert.equal(endpoint.requests.length, 0);
   // Renaming it loses nothing: the first secret would still open what it sealed.
   const renamed = await second.call("PATCH", `/user/tools/${id}`, { key, body: { name: "order" } });

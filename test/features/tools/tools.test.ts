@@ -199,7 +199,7 @@ test("[TL6] placeholders are encoded for their position; the rest goes into quer
   assert.equal(asked.pathname, "/a/x%2F..%2F%C3%A9%3F%26%23/b");
   assert.deepEqual([...asked.searchParams], [["who", "Front desk"], ["count", "3"]]);
   const { calls } = await turnWith({ endpoint: path, method: "DELETE" }, { item: "..", count: 3 });
-  assert.deepEqual(calls[0]?.result, { error: "The argument item cannot be used there." });
+  assert.deepEqual(calls[0]?.result, { error: "The argument item cannot be used in the URL." });
   assert.equal(endpoint.requests.length, 1);
 });
 
@@ -244,7 +244,7 @@ test("[TL9] a long or odd reply becomes a bounded, clean result", async () => {
 
 test("[TL178] compressed or differently encoded answers are read, or reported", async () => {
   const said = '{"city":"Zürich"}';
-  const packed = "The tool's endpoint packed its answer in a way that cannot be read.";
+  const packed = "The tool's endpoint compressed its answer in an unsupported way.";
   const large = "The tool's endpoint sent too much data.";
   const gzip = { "content-encoding": "gzip" };
   const latin = { "content-type": "application/json; charset=ISO-8859-1" };

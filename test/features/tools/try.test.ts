@@ -189,7 +189,7 @@ test("[TL83] invalid arguments are named, and nothing is called", async () => {
       "The argument count must be a number."],
     [{ arguments: { item: [], count: 1 } }, "arguments.item", "The argument item must be a string."],
     [{ arguments: { item: "..", count: 1 } }, "arguments.item",
-      "The argument item cannot be used there."],
+      "The argument item cannot be used in the URL."],
     [{}, "arguments.item", "The argument item is missing."],
   ];
   for (const [given, field, message] of cases) {

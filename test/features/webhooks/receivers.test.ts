@@ -58,7 +58,7 @@ test("[WH20] a compressed response whose bytes are no text is reported as compre
     void response.writeHead(400, { "content-encoding": "gzip" }).end(packed));
   const { delivery } = await tried();
   assert.deepEqual([delivery.last_status, delivery.response],
-    [400, `(${packed.length} bytes, packed as gzip)`]);
+    [400, `(${packed.length} bytes, compressed as gzip)`]);
 });
 
 test("[WH17] a receiver's Retry-After is respected", async () => {

@@ -234,7 +234,7 @@ test("[WH5] 410, or days of failure, disables an endpoint; events meanwhile are 
     await settled(deliveries, (all) => all[1]?.state === "dead" || all[1]?.attempts === attempt);
     system.advance(90_000_000);
   }
-  assert.equal((await state()).disabled_reason, "nothing was taken for days");
+  assert.equal((await state()).disabled_reason, "every delivery failed for days");
   assert.deepEqual((await deliveries()).slice(0, 2).map(({ state: one }) => one), ["dead", "dead"]);
 });
 

@@ -203,7 +203,7 @@ test("[DB326] recent activity shows evaluated conversations, and why an evaluati
     await rows.filter({ hasText: "A conversation was evaluated" }).waitFor();
     await ended("Happy, I think.");
     const failed = rows.filter({
-      hasText: "A conversation could not be evaluated: The model's answer was no JSON object.",
+      hasText: "A conversation could not be evaluated: The model's answer was not a JSON object.",
     });
     await failed.waitFor();
     await failed.getByRole("link").click();

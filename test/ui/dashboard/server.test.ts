@@ -28,7 +28,7 @@ test("[DB380] a single-process server says so, with its version and start time, 
   await server.newAccount();
   const { status, body } = await server.call("GET", "/user/server");
   assert.deepEqual([status, body.message], [403,
-    "This server has several accounts: its operator reads /metrics and parley doctor."]);
+    "This server has several accounts: only its operator can see its nodes, by /metrics and parley doctor."]);
   await close();
 });
 

@@ -60,7 +60,7 @@ export function createBalanceMails(options: BalanceMailOptions): BalanceMails {
       await mailer.send(mailOf(due, account.name, publicUrl));
       await store.mailSent({ accountId, id, now: system.now() });
     } catch (error) {
-      log.warn({ err: error, account_id: accountId }, "a mail about the balance was not sent");
+      log.warn({ err: error, account_id: accountId }, "could not send a balance mail");
     }
   };
   const sweep = async (): Promise<void> => {
@@ -72,7 +72,7 @@ export function createBalanceMails(options: BalanceMailOptions): BalanceMails {
   };
   const end = bus.watch((events) => {
     if (!events.some(({ type }) => type === "balance_low")) return;
-    sweep().catch((error: unknown) => log.error({ err: error }, "mails about balances wait"));
+    sweep().catch((error: unknown) => log.error({ err: error }, "balance mails are delayed"));
   });
   return { sweep, close: end };
 }

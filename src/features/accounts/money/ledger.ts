@@ -66,7 +66,7 @@ export function createAudit() {
       const said = entry.balanceAfterMicros;
       ({ number } = entry);
       if (said !== balance) {
-        problems.push({ number, what: `entry ${number} says balance ${said}, the sum is ${balance}` });
+        problems.push({ number, what: `entry ${number} says balance ${said}, but the sum is ${balance}` });
       }
       if (hashEntry(previousHash, entry) !== entry.hash) {
         problems.push({ number, what: `entry ${number} does not match its hash` });

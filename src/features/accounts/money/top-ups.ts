@@ -60,7 +60,7 @@ export function createTopUps(options: TopUpOptions): TopUps {
         await store.add({ sessionId, accountId, amountMicros, now: system.now() });
         return url;
       }
-      if (link === null) throw new Fault(409, "Ask your operator: nothing is set up to pay with.");
+      if (link === null) throw new Fault(409, "No way to pay is configured on this server: ask its operator.");
       const values: Record<string, string> = { account_id: String(accountId), name, email };
       return link.replaceAll(/\{(account_id|name|email)\}/g, (_, what: string) =>
         encodeURIComponent(values[what] ?? ""));

@@ -19,7 +19,7 @@ const StepSchema = Type.Object({
     "assistant: there is one. reply: it answered in text. document: a search found one. call: one "
       + "was answered. website: a visitor was answered in the widget.", "reply")),
   done: Type.Boolean(about("Whether the step is done.", true)),
-  done_at: Nullable(Moment("When the proof came, in UTC."), about("When it was done; null if it is "
+  done_at: Nullable(Moment("When it was done, in UTC."), about("When it was done; null if it is "
     + "not.")),
   name: Nullable(Type.String(about("What the proof is called; null: not done, or it has no name.",
     "Opening hours"))),

@@ -54,7 +54,7 @@ export function createFirstSteps({ store, system, log }: FirstStepOptions) {
       known.add(accountId);
       store.found({ accountId, document, now: system.now() }).catch((error: unknown) => {
         known.delete(accountId);
-        log.warn({ err: error, account_id: accountId }, "a document that was found could not be noted");
+        log.warn({ err: error, account_id: accountId }, "could not record the first document found");
       });
     },
   };

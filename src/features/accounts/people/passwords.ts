@@ -63,7 +63,7 @@ export function createPasswords({ system, cost: own = SHIPPED }: PasswordOptions
     if (running >= AT_ONCE_MAX) {
       if (waiting.length >= WAITING_MAX) {
         throw new Fault(
-          503, "Too many people sign in at this moment. Please try again.", { retryAfterS: 2 });
+          503, "Too many people are signing in right now. Please try again.", { retryAfterS: 2 });
       }
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else running += 1;

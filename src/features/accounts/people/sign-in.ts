@@ -174,7 +174,7 @@ export function createSignIn(options: SignInOptions): SignIn {
       });
       if (outcome.kind === "gone") throw gone();
       if (outcome.kind === "email_taken") {
-        throw new Fault(409, "Somebody is a member under this e-mail address already.");
+        throw new Fault(409, "There already is a member with this e-mail address.");
       }
       options.onChange();
       return open(outcome.user, from, false);

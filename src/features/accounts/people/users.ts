@@ -205,7 +205,7 @@ export const emailOf = (text: string): string => text.trim().toLowerCase();
 
 const noMember = (): Fault => new Fault(404, "Member not found.");
 const ownersOnly = (): Fault => {
-  const message = "Only an owner may make owners, or change one.";
+  const message = "Only an owner may appoint, change or remove owners.";
   return new Fault(403, message, { extra: { error: "Insufficient permissions", message } });
 };
 
@@ -216,7 +216,7 @@ function changed(outcome: ChangeOutcome): User {
     case "not_found":
       throw noMember();
     case "last_owner":
-      throw new Fault(409, "An account keeps one owner: make somebody else an owner first.");
+      throw new Fault(409, "An account needs an owner: make somebody else an owner first.");
     case "forbidden":
       throw ownersOnly();
   }
@@ -243,7 +243,7 @@ export function createUsers({ store, bus, system, onChange }: UsersOptions): Use
     });
     if (outcome.kind === "forbidden") throw ownersOnly();
     if (outcome.kind === "is_member") {
-      throw fieldFault("email", "Somebody is a member under this e-mail address.");
+      throw fieldFault("email", "There already is a member with this e-mail address.");
     }
     publishNoted(bus, args.accountId);
     return { invitation: outcome.invitation, token };

@@ -116,7 +116,7 @@ export class HostedCall {
       this.#know(dialled.callId);
       return;
     }
-    log.warn({ err: dialled.error, call_id: callId }, "a call could not be placed");
+    log.warn({ err: dialled.error, call_id: callId }, "could not place a call");
     // It may ring all the same: a report or its stream brings the id, or the deadline ends it.
     if (dialled.kind === "unknown") return;
     this.#isGone = true;
@@ -210,9 +210,9 @@ export class HostedCall {
     this.#deadline = this.#options.system.after(delayMs, () => {
       if (this.#options.type === "inbound") return this.#end("far_hung_up");
       this.#options.log.warn({ call_id: this.#options.callId },
-        "nothing is heard of a call; does the carrier reach this server?");
+        "the carrier reports nothing about a call: check that it can reach this server");
       if (this.#hasRung && !this.#isPickedUp) this.#end("no_answer");
-      else this.#end("failed", "the carrier says nothing of it and may not reach PARLEY_PUBLIC_URL");
+      else this.#end("failed", "the carrier reported nothing about it; it may not reach PARLEY_PUBLIC_URL");
     });
   }
 
@@ -275,7 +275,7 @@ export class HostedCall {
     } catch (error) {
       // A report that the call goes on retries at once; the timer retries if no report comes.
       this.#isHungUp = false;
-      log.warn({ err: error, call_id: callId }, "a call could not be hung up");
+      log.warn({ err: error, call_id: callId }, "could not hang up a call");
       const { hangUpAgainMs, hangUpsMax } = HOSTED_CALL_LIMITS;
       if (!isPassing(error) || this.#hangUps >= hangUpsMax) return;
       system.after(hangUpAgainMs * 2 ** (this.#hangUps - 1), () => this.#hangUp());
@@ -286,7 +286,7 @@ export class HostedCall {
     const { carrier, callId, log } = this.#options;
     if (carrier.sendDtmf === null || this.#carrierId === null) return this.#stream?.dtmf(digits);
     carrier.sendDtmf(this.#carrierId, digits).catch((error: unknown) =>
-      log.warn({ err: error, call_id: callId }, "keys could not be sent"));
+      log.warn({ err: error, call_id: callId }, "could not send keys"));
   }
 
   /** Transfers the call. The leg ends either way, since it has said goodbye. */
@@ -299,7 +299,7 @@ export class HostedCall {
     try {
       await carrier.transfer({ callId: this.#carrierId, to, callerId, statusUrl });
     } catch (error) {
-      log.warn({ err: error, call_id: callId }, "a call could not be handed on");
+      log.warn({ err: error, call_id: callId }, "could not transfer a call");
       if (this.#stream) {
         return this.#end("failed", `the carrier refused the transfer: ${messageOf(error)}`);
       }

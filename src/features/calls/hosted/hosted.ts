@@ -107,7 +107,7 @@ function createRegistry(options: HostedOptions) {
   const pending = new Set<Promise<void>>();
   const underWay = (work: Promise<void>): void => {
     const kept = work
-      .catch((error: unknown) => log.error({ err: error }, "a hosted call failed"))
+      .catch((error: unknown) => log.error({ err: error }, "a carrier's call failed"))
       .finally(() => pending.delete(kept));
     pending.add(kept);
   };
@@ -156,7 +156,7 @@ export function createHosted(options: HostedOptions): Hosted {
     if (call) call.report(news);
     else if (isUnderWay(news)) {
       // The process that placed it has died: nobody will ever talk in it.
-      log.warn({ carrier_call_id: news.callId }, "a call nobody knows is hung up");
+      log.warn({ carrier_call_id: news.callId }, "hanging up an unknown call");
       registry.underWay(carrier.hangUp(news.callId));
     }
   };
@@ -210,7 +210,7 @@ function createOffers({ carrier, log, offers }: HostedOptions, registry: Registr
       entry?.call.face.over("carrier_failed");
       forget();
       return carrier.refuse(id, REASONS[cause ?? "unavailable"]).catch((error: unknown) => {
-        log.warn({ err: error, carrier_call_id: id }, "a call could not be refused");
+        log.warn({ err: error, carrier_call_id: id }, "could not refuse a call");
         // Makes the carrier retry.
         throw new Fault(503, "The carrier cannot be reached.");
       });
@@ -218,7 +218,7 @@ function createOffers({ carrier, log, offers }: HostedOptions, registry: Registr
     entry.call.answering(id);
     return carrier.answer(id, entry.join).catch((error: unknown) => {
       // Most likely the caller has hung up.
-      log.warn({ err: error, carrier_call_id: id }, "a call could not be answered");
+      log.warn({ err: error, carrier_call_id: id }, "could not answer a call");
       entry.call.lost();
       return NO_REPLY;
     });

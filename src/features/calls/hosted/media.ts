@@ -143,7 +143,7 @@ class Stream implements HostedStream {
         return this.#start(frame);
       case "unusable":
         this.#options.log.error({ format: frame.format },
-          "a carrier sends sound in a format nobody asked for");
+          "a carrier sends audio in a format that was not requested");
         return this.#shut("failed", CLOSE.refused, "format");
       case "audio":
         if (this.#isInTime(frame.pcm)) this.#owner?.publish({ kind: "audio", pcm: frame.pcm });

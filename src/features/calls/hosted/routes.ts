@@ -44,7 +44,7 @@ export function hostedRoutes(
       .find((request) => carrier.isGenuine(request)) ?? null;
   const refuse = (what: string): never => {
     // The usual cause is an address other than the one the carrier was given.
-    log.warn({ what, carrier: carrier.account }, "a carrier's signature is missing or wrong; is PARLEY_PUBLIC_URL right?");
+    log.warn({ what, carrier: carrier.account }, "a carrier's signature is missing or wrong: check PARLEY_PUBLIC_URL and the carrier's keys");
     throw new Fault(403, "The signature is not valid.");
   };
   const webhook = (

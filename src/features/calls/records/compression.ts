@@ -32,7 +32,7 @@ export function createCompressor(log: Logger, done: (file: string) => Promise<vo
     const worker = new Worker(COMPRESSOR, { workerData });
     running = { file, worker };
     worker.unref();
-    worker.on("error", (error) => log.error({ err: error }, "a recording could not be compressed"));
+    worker.on("error", (error) => log.error({ err: error }, "could not compress a recording"));
     worker.on("exit", () => {
       const ended = isClosed ? Promise.resolve() : done(file);
       void ended.finally(() => {

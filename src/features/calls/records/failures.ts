@@ -45,7 +45,7 @@ export function failureOf(facts: EndFacts): string | null {
     case "no_answer":
       return "Nobody answered while it rang. Call again later, or let it ring longer (ringing_time).";
     case "rejected":
-      return "The called side refused the call. Ask whether it takes calls from your number.";
+      return "The called side refused the call. Ask whether it accepts calls from your number.";
     case "carrier_failed":
       return isAnswered
         ? `The line broke off${because(detail)}. Check the connection to the carrier.`
@@ -59,8 +59,8 @@ export function failureOf(facts: EndFacts): string | null {
       return "The server was stopped or restarted during the call. Call again; "
         + "at most the time it lasted was charged.";
     case "media_timeout":
-      return "Nothing was heard of the other side any more. The call was charged until its last "
-        + "sound; check the network between the telephone and this server.";
+      return "The other side's audio stopped. The call was charged until then; "
+        + "check the network between the telephone and this server.";
     case "customer_hung_up":
       return isAnswered ? null : "The caller hung up before the call was answered.";
     case "assistant_ended":
@@ -76,16 +76,17 @@ export function failureOf(facts: EndFacts): string | null {
 }
 
 const ADVICE: [pattern: RegExp, advice: string][] = [
-  [/\bACK\b/, "Check that the caller's side reaches this server at the address it names (PARLEY_SIP_PUBLIC_HOST)."],
-  [/\bSRTP\b/, "Let the trunk encrypt its sound (SRTP), or do not require it (require_srtp)."],
-  [/\b30[12]\b/, "The called side forwards its calls, which is not followed: call the other number, or have the trunk forward them."],
+  [/\bACK\b/, "Check that the caller's side can reach this server at its public address (PARLEY_SIP_PUBLIC_HOST)."],
+  [/\bSRTP\b/, "Let the trunk encrypt its audio (SRTP), or do not require it (require_srtp)."],
+  [/\b30[12]\b/, "The called side redirected the call, which is not followed: call the other number, "
+    + "or let the trunk follow redirects."],
   [/\b(401|403|407)\b/, "Check the trunk's user name and password, and that it may call from your number."],
   [/\b(404|410|484|604)\b/, "Check the number: the carrier does not know it."],
-  [/\b(408|Unreachable)\b/i, "Check the trunk's address, and that this server reaches it."],
+  [/\b(408|Unreachable)\b/i, "Check the trunk's address, and that this server can reach it."],
   [/\b(415|488)\b/, "Check the codecs of the trunk: it shares none with this server."],
-  [/PARLEY_/, "The operator of this server has to set them."],
+  [/PARLEY_/, "The operator of this server must set them."],
 ];
 
 const lineAdvice = (detail: string | null): string =>
   ADVICE.find(([pattern]) => pattern.test(detail ?? ""))?.[1]
-  ?? "Check number and trunk or carrier; if it goes on, ask the carrier.";
+  ?? "Check the number and the trunk or carrier; if it persists, ask the carrier.";

@@ -116,7 +116,7 @@ function createKeeper(options: RecordingOptions) {
     } catch (error) {
       if (!await isThere(join(folder, file))) return;
       waiting.add(file);
-      log.warn({ err: error, recording: file }, "a recording waits in the data folder");
+      log.warn({ err: error, recording: file }, "could not store a recording; it stays in the data folder for now");
     }
   };
   const compressor = createCompressor(log, (file) => attempt(file, async () => {
@@ -159,7 +159,7 @@ export function createRecordings(options: RecordingOptions): Recordings {
         if (await isThere(path) || await files.fetch(nameOf(file), path)) return await repair(file);
         return options.mayBeElsewhere;
       } catch (error) {
-        log.warn({ err: error, recording: file }, "a recording that was cut is not repaired");
+        log.warn({ err: error, recording: file }, "could not repair an incomplete recording");
         return true;
       }
     },

@@ -31,7 +31,7 @@ export const WHY_NOT_TAKEN: Record<Exclude<TransferOutcome, "completed" | "refus
   declined: "The colleague did not take the call.",
   busy: "The colleague's line was busy.",
   no_answer: "The colleague did not answer.",
-  voicemail: "A voicemail answered in place of the colleague.",
+  voicemail: "The colleague's voicemail answered.",
   timed_out: "The colleague answered, but did not say whether to take the call.",
   caller_left: "The caller hung up before the colleague took the call.",
   failed: "The colleague could not be called.",

@@ -78,7 +78,7 @@ export function createHost(options: HostOptions): Host {
         return warm?.closed() ?? null;
       }));
     } catch (error) {
-      log.error({ err: error, call_id: callId }, "a call could not be set up");
+      log.error({ err: error, call_id: callId }, "could not set up a call");
       const { message: detail } = error as Error;
       const summary = { reason: "speech_failed", cause: "failed", detail, turns: [] } as const;
       post({ kind: "over", callId, summary, recordedMs: 0 });
@@ -184,7 +184,7 @@ function beginWarm(
       openLeg: (publish) => openLeg(options, setup.leg, publish),
     });
   } catch (error) {
-    options.log.error({ err: error, call_id: callId }, "a warm transfer could not be set up");
+    options.log.error({ err: error, call_id: callId }, "could not set up a warm transfer");
     const { number } = setup;
     report({ kind: "step", number, stage: "over", outcome: "failed", detail: null });
     session.say(settings.phrases.notConnected);
@@ -342,7 +342,7 @@ function brainOf(
       };
       if (!recorder) return postOver(0);
       recorder.close().then(postOver, (error: unknown) => {
-        log.error({ err: error, call_id: callId }, "a recording could not be closed");
+        log.error({ err: error, call_id: callId }, "could not close a recording");
         postOver(0);
       });
     },

@@ -109,7 +109,8 @@ class PeerPath {
     const { peers } = this.#options;
     this.close();
     if (!peers) {
-      return this.#report({ kind: "refused", reason: "Here a call's sound goes over its WebSocket only." });
+      const reason = "This server offers no WebRTC: the audio of calls goes over the WebSocket.";
+      return this.#report({ kind: "refused", reason });
     }
     const peer = peers.open(sdp, (event) => {
       if (this.#peer === peer) this.#happened(event);

@@ -104,6 +104,6 @@ function createLeg(
       clock, system, log,
     },
     close: () => (recorder?.close() ?? Promise.resolve(0)).catch((error: unknown) =>
-      log.error({ err: error }, "the recording of a leg could not be closed")),
+      log.error({ err: error }, "could not close the recording of a leg")),
   };
 }

@@ -105,7 +105,7 @@ function requestRoute(options: CallbackRouteOptions): Route {
       await access.assertMaySend(uuid);
       const assistant = await findAssistant(assistantId);
       if (assistant?.settings.desk.office_hours?.callback !== true) {
-        throw new Fault(403, "This assistant takes no requests to be called back.");
+        throw new Fault(403, "This assistant does not accept callback requests.");
       }
       const wish = {
         name: body.name.trim(), phone: said(body.phone), email: said(body.email),

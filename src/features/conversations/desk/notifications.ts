@@ -51,7 +51,7 @@ export function createNotifications(options: NotificationOptions): { close(): vo
       const sent = await Promise.allSettled(addresses.map((to) => mailer.send({ ...mail, to })));
       for (const one of sent) {
         if (one.status === "rejected") {
-          log.warn({ err: one.reason as unknown }, "a mail was not sent");
+          log.warn({ err: one.reason as unknown }, "could not send a mail");
         }
       }
     },

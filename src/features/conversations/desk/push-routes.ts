@@ -64,7 +64,7 @@ export function pushRoutes({ push, authorOf }: PushRouteOptions): Route[] {
       body: Type.Object({ endpoint: Endpoint, keys: Keys }),
       responses: { 201: { description: "The browser is subscribed", schema: MessageSchema } },
       handle: async ({ caller, body: { endpoint, keys } }) => {
-        if (!parseHttpUrl(endpoint)) throw fieldFault("endpoint", "The endpoint is no address.");
+        if (!parseHttpUrl(endpoint)) throw fieldFault("endpoint", "The endpoint is not a valid URL.");
         const { id: person } = await authorOf(caller);
         const { accountId } = caller;
         await push.subscribe({

@@ -104,13 +104,13 @@ function createSending({ store, pusher, findAuthor, system, log }: PushOptions) 
     if (outcome.kind === "gone") return store.remove({ accountId, endpoint });
     const seconds = RETRY_SECONDS[attempts];
     if (!outcome.retryable || seconds === undefined) {
-      log.warn({ error: outcome.error, subscription_id: one.id }, "a browser was not notified");
+      log.warn({ error: outcome.error, subscription_id: one.id }, "could not notify a browser");
       return;
     }
     const timer = system.after(Math.max(seconds, outcome.retryAfterS) * 1000, () => {
       timers.delete(timer);
       send(accountId, one, message, attempts + 1).catch((error: unknown) =>
-        log.error({ err: error }, "a browser could not be notified again"));
+        log.error({ err: error }, "could not notify a browser again"));
     });
     timers.add(timer);
   };

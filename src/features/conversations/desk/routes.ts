@@ -281,7 +281,7 @@ function visitorAskRoute(options: DeskRouteOptions): Route {
       await access.assertMaySend(uuid);
       const assistant = await findAssistant(assistantId);
       if (assistant?.settings.desk.visitor_may_ask !== true) {
-        throw new Fault(403, "This assistant passes no conversation to a person.");
+        throw new Fault(403, "This assistant does not hand conversations to people.");
       }
       const away = awayOf(assistant, system.now());
       const { state } = await handover.ask(

@@ -72,7 +72,7 @@ export function reportWaiting<Recipient>(
     const recipients = await find({ accountId, assistant });
     if (recipients.length === 0) return;
     if (!rates.take(String(assistant.id)).allowed) {
-      log.warn({ assistant_id: assistant.id }, `too many ${name} about who waits: one was not sent`);
+      log.warn({ assistant_id: assistant.id }, `too many ${name} about waiting visitors: one was not sent`);
       return;
     }
     await send({ data, accountId, assistant, conversation }, recipients);
@@ -82,7 +82,7 @@ export function reportWaiting<Recipient>(
       const data = reportedIn(event);
       if (data) {
         report(event.accountId, data).catch((error: unknown) =>
-          log.error({ err: error }, `${name} about who waits were not sent`));
+          log.error({ err: error }, `${name} about waiting visitors were not sent`));
       }
     }
   });

@@ -225,7 +225,7 @@ function resultOf(live: LiveReply, failure: unknown): TurnResult {
 }
 
 /** A reasoning model's thinking counts towards the token limit of its reply. */
-const USED_UP = "the model reached its bound of tokens before it answered; if it thinks first, raise"
+const USED_UP = "the model reached its token limit before it answered; if it reasons first, raise"
   + " PARLEY_REPLY_TOKENS_MAX";
 
 /** What strangers read for each class of failure: never the vendor, nor its message. */

@@ -93,7 +93,7 @@ export function createAsk(options: AnswerOptions): (question: Question) => Askin
         return answered;
       },
       drop: () => {
-        const dropped = new Error("the turn did not begin");
+        const dropped = new Error("could not begin a turn");
         answered.catch(() => undefined);
         begun.reject(dropped);
         abort.abort(dropped);

@@ -67,15 +67,15 @@ export function createIdentity({ store, secret, system }: {
     verify: async ({ id, uuid }: Signed, visitor: SignedVisitor): Promise<Visitor> => {
       const { hash = "" } = visitor;
       if (hash === "") {
-        throw fieldFault("visitor.hash", "A visitor's id takes the hash its site has signed it with.");
+        throw fieldFault("visitor.hash", "The visitor's hash is required: your site signs the id with the assistant's identity secret.");
       }
       const state = await store.state(id);
       if (!state || state.number === 0) {
-        throw new Fault(403, "This assistant has no secret yet that visitors could be signed with.");
+        throw new Fault(403, "This assistant has no identity secret yet: create one to sign visitors.");
       }
       const numbers = [state.number, ...isOverlapping(state) ? [state.number - 1] : []];
       if (!numbers.some((number) => isSignature(secretOf(uuid, number), visitor.id, hash))) {
-        throw new Fault(403, "The hash does not belong to this visitor's id.");
+        throw new Fault(403, "The hash does not match the visitor's id.");
       }
       const { name, email } = visitor;
       return {

@@ -46,7 +46,7 @@ export function createTranscripts({ mailer, system, log }: TranscriptOptions) {
     send: async ({ assistant, uuid, from, email, messages }: {
       assistant: Assistant; uuid: string; from: string; email: string; messages: Message[];
     }): Promise<void> => {
-      if (!isOffered(assistant)) throw new Fault(403, "This assistant sends no transcripts.");
+      if (!isOffered(assistant)) throw new Fault(403, "This assistant does not offer transcripts.");
       if (!EMAIL.test(email)) throw fieldFault("email", "The email is invalid.");
       if (!messages.some(({ role }) => role === "user")) {
         throw fieldFault("email", "Nothing has been said yet.");
@@ -66,7 +66,7 @@ export function createTranscripts({ mailer, system, log }: TranscriptOptions) {
           text: messages.map((message) => lineOf(message, assistant)).join("\n\n"),
         });
       } catch (error) {
-        log.warn({ err: error, assistant_id: assistant.id }, "a transcript was not sent");
+        log.warn({ err: error, assistant_id: assistant.id }, "could not send a transcript");
         throw new Fault(502, "The transcript could not be sent.", { cause: error });
       }
     },

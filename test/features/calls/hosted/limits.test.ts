@@ -150,7 +150,7 @@ test("[TW92] audio that arrives faster than real time is dropped", async () => {
 });
 
 /** What the owner reads of a call that its carrier told nothing of. */
-const SILENT = "the carrier says nothing of it and may not reach PARLEY_PUBLIC_URL";
+const SILENT = "the carrier reported nothing about it; it may not reach PARLEY_PUBLIC_URL";
 
 test("[TW93] a call without reports is given up, and hung up if it rings later", async () => {
   const error = new ProviderError("lost", { retryable: false });

@@ -73,8 +73,8 @@ const REFUSALS: [string, string, string, string, string][] = [
 ];
 const ADVICE: Record<string, string> = {
   404: "Check the number: the carrier does not know it.",
-  302: "The called side forwards its calls, which is not followed: call the other number, "
-    + "or have the trunk forward them.",
+  302: "The called side redirected the call, which is not followed: call the other number, "
+    + "or let the trunk follow redirects.",
 };
 for (const [status, extra, becomes, reason, what] of REFUSALS) {
   test(`[SC2] [SI141] a telephone that refuses: ${what}`, LIMITED, async () => {

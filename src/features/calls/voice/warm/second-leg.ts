@@ -110,7 +110,7 @@ export class SecondLeg {
       this.#input = this.#openInput();
     } catch (error) {
       // The colleague can still answer by keys.
-      log.warn({ err: error }, "a colleague is not understood");
+      log.warn({ err: error }, "could not start speech recognition for a colleague");
     }
     this.#handlers.answered();
   }
@@ -161,7 +161,7 @@ export class SecondLeg {
       case "replaced":
         return;
       case "failed":
-        this.#options.log.warn({ err: event.error }, "a colleague is not understood any more");
+        this.#options.log.warn({ err: event.error }, "speech recognition of a colleague has failed");
     }
   }
 
