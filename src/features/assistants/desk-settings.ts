@@ -21,18 +21,18 @@ const PERIODS_MAX = 10;
 const AWAY_CHARS_MAX = 500;
 
 const Periods = (day: string) => Type.Optional(Type.Array(Type.Object({
-  from: TimeOfDay("When they come.", "09:00"),
-  to: TimeOfDay("When they go; not after `from`: on the next day.", "17:00"),
-}), { maxItems: PERIODS_MAX, ...about(`When people are there on a ${day}; left out: never.`) }));
+  from: TimeOfDay("When people start.", "09:00"),
+  to: TimeOfDay("When people leave; if not later than `from`, on the next day.", "17:00"),
+}), { maxItems: PERIODS_MAX, ...about(`When people are available on a ${day}. Default: never.`) }));
 const Hours = Type.Object(
   Object.fromEntries(WEEKDAYS.map((day) => [day, Periods(day)])) as Record<
     Weekday, ReturnType<typeof Periods>>,
-  about("When people are there, by weekday.", { monday: [{ from: "09:00", to: "17:00" }] }));
+  about("When people are available, by weekday.", { monday: [{ from: "09:00", to: "17:00" }] }));
 
 const OfficeHours = Type.Object({
   time_zone: Type.Optional(Nullable({
     ...TimeZone("The time zone must be a valid time zone."),
-    ...about("IANA time zone of the hours; null: the assistant's.", "Europe/Berlin"),
+    ...about("The IANA time zone of the hours; null for the assistant's.", "Europe/Berlin"),
   })),
   hours: Hours,
   holidays: Type.Optional(Type.Array(Type.String({
@@ -40,41 +40,41 @@ const OfficeHours = Type.Object({
     ...withMessage("The holiday must be a date such as 2026-12-25."),
   }), {
     maxItems: HOLIDAYS_MAX, default: [],
-    ...about("Days on which nobody is there, whatever the weekday.", ["2026-12-25"]),
+    ...about("Days on which nobody is available, whatever the weekday.", ["2026-12-25"]),
   })),
   message: Type.Optional(Type.String({
     maxLength: AWAY_CHARS_MAX, default: "",
-    ...about("What who asks for a person outside of them reads.", "We are back on Monday."),
+    ...about("The message for visitors who ask for a person outside these hours.", "We are back on Monday."),
   })),
-  callback: Flag("Whether visitors can then leave how to be reached."),
-}, about("When people are there to answer."));
+  callback: Flag("Whether visitors can then request a callback."),
+}, about("When people are available to answer."));
 
 export const DeskSettings = Type.Object({
   visitor_may_ask: Flag("Whether visitors can ask for a person."),
   assistant_may_ask: Flag(
-    "Whether the assistant can ask for a person itself, by the function `request_human`."),
+    "Whether the assistant can request a person itself, with the function `request_human`."),
   after_tool_failures: After(
-    "A person is asked for after this many function calls in a row have failed; null: never."),
+    "Requests a person after this many failed function calls in a row; null for never."),
   after_unanswered: After(
-    "A person is asked for after this many replies in a row have failed; null: never."),
+    "Requests a person after this many failed replies in a row; null for never."),
   office_hours: Type.Optional(Nullable(OfficeHours, {
-    default: null, ...about("When people are there to answer; null: nobody has said."),
+    default: null, ...about("When people are available to answer; null if not set."),
   })),
   notify_emails: Type.Optional(Type.Array(Type.String({
     pattern: "^[^\\s@<>\"]+@[^\\s@<>\"]+$", maxLength: ADDRESS_CHARS_MAX,
     ...withMessage("The address must be a mail address."),
   }), {
     maxItems: NOTIFIED_MAX, default: [],
-    ...about("Who gets a mail when somebody waits for a person or leaves a callback, where the "
-      + "server has a mail server.", ["desk@example.com"]),
+    ...about("Addresses that get a mail when a visitor waits for a person or requests a"
+      + " callback, if the server can send mail.", ["desk@example.com"]),
   })),
   words: Type.Optional(Type.Array(Type.String({ pattern: "\\S", maxLength: WORD_CHARS_MAX }), {
     maxItems: WORDS_MAX, default: [],
-    ...about("A person is asked for when a visitor's message has one of these words.",
+    ...about("Requests a person when a visitor's message contains one of these words.",
       ["human", "complaint"]),
   })),
 }, {
   default: {},
-  ...about("When a person is asked for, who takes the conversation over in the inbox. Replaced as "
-    + "a whole; members left out are at their defaults.", { visitor_may_ask: true }),
+  ...about("When a person is requested to take over the conversation in the inbox. Replaced as"
+    + " a whole; omitted members get their defaults.", { visitor_may_ask: true }),
 });

@@ -50,7 +50,7 @@ const LongText = (description: string, example: string) =>
   Type.String({ maxLength: 1000, ...about(description, example) });
 const Url = (what: string, kind: string) => ({
   ...HttpUrl(`The ${kind} url must be a valid URL.`),
-  ...about(`${what}; null: nowhere.`, "https://example.com/hooks/parley"),
+  ...about(`${what}; null for none.`, "https://example.com/hooks/parley"),
 });
 
 /** Reads variables as every route does; invalid input becomes a value that the schema refuses. */
@@ -68,7 +68,7 @@ const Variables = Type.Record(
     maxProperties: LIMITS.variablesMax,
     default: {},
     ...about(
-      "Values for `{{name}}` in prompt and messages, by name; those of a call or a conversation win.",
+      "Values for `{{name}}` in prompt and messages, by name. Those of a call or conversation take precedence.",
       { company: "Ada's Flower Shop" }),
     ...prepared(prepareVariables),
     ...withMessage(
@@ -92,13 +92,13 @@ const PostCallField = Type.Object({
 
 const Phrases = (when: string, example: string) => Type.Array(
   Type.String({ pattern: "\\S", maxLength: PHRASE_CHARS_MAX }),
-  { maxItems: PHRASES_MAX, default: [], ...about(`What is said ${when}.`, [example]) });
+  { maxItems: PHRASES_MAX, default: [], ...about(`Phrases ${when}.`, [example]) });
 export const FillerConfig = Type.Object({
-  neutral: Type.Optional(Phrases("when nothing else fits", "One moment.")),
-  negative: Type.Optional(Phrases("when the caller is unhappy", "I am sorry to hear that.")),
-  positive: Type.Optional(Phrases("when the caller is pleased", "Great.")),
-  question: Type.Optional(Phrases("when the caller asks something", "Let me see.")),
-}, about("Short words said while the answer is worked out; null: those of the language."));
+  neutral: Type.Optional(Phrases("for all other cases", "One moment.")),
+  negative: Type.Optional(Phrases("for unhappy callers", "I am sorry to hear that.")),
+  positive: Type.Optional(Phrases("for pleased callers", "Great.")),
+  question: Type.Optional(Phrases("for callers' questions", "Let me see.")),
+}, about("Short phrases said while the answer is prepared; null for those of the language."));
 export type FillerConfig = Required<Static<typeof FillerConfig>>;
 
 /** Normalises to a browser's `Origin` spelling; anything but an origin is left unchanged. */
@@ -120,17 +120,17 @@ const Origin = Type.String({
 /** Amounts have at most six decimals, which rules.ts checks. */
 const SpendCap = Type.Number({
   minimum: 0, maximum: SPEND_CAP_USD_MAX,
-  ...about("USD the assistant may spend in a day; null: the server's own cap.", 25),
+  ...about("The maximum the assistant may spend per UTC day, in USD; null for the server's cap.", 25),
 });
 
 /** Chosen by rules.ts where they are not sent; cannot be cleared later. */
 const CHOSEN = {
-  voice_id: Id(about("The voice it speaks with: an `id` of `GET /user/assistants/voices`.", 1)),
+  voice_id: Id(about("The voice: an `id` from `GET /user/assistants/voices`.", 1)),
   language_id: Id(about(
-    "The language it speaks and understands: an `id` of `GET /user/assistants/languages`.", 1)),
+    "The language it speaks and understands: an `id` from `GET /user/assistants/languages`.", 1)),
   timezone: {
     ...TimeZone("The timezone must be a valid time zone."),
-    ...about("IANA time zone its dates and times are in.", "Europe/Berlin"),
+    ...about("The IANA time zone of its dates and times.", "Europe/Berlin"),
   },
 };
 /** Must be sent on create; cannot be emptied later. */
@@ -142,61 +142,61 @@ const REQUIRED = {
 
 /** May be left out: then, and when set to null, the default holds. */
 const DEFAULTED = {
-  secondary_language_ids: Ids("Languages it changes to when the caller speaks one of them."),
-  tool_ids: Ids("Your own tools it may call: `id`s of `GET /user/tools`. Replaced as a whole."),
+  secondary_language_ids: Ids("Languages it switches to when the caller speaks one of them."),
+  tool_ids: Ids("Your own tools it may call: `id`s from `GET /user/tools`. Replaced as a whole."),
   tools: Type.Array(BuiltInTool, {
     maxItems: TOOLS_MAX, default: [],
     ...about("Built-in tools it may use. Replaced as a whole.", [{ type: "end_call" }]),
   }),
-  tts_emotion_enabled: Flag(true, "Whether the voice may show emotion, where it can."),
-  voice_stability: Ranged(0, 1, 0.7, "Low: livelier; high: more even. For voices that have it."),
-  voice_similarity: Ranged(0, 1, 0.5, "How close to the original voice. For voices that have it."),
+  tts_emotion_enabled: Flag(true, "Whether the voice may express emotion, if it supports it."),
+  voice_stability: Ranged(0, 1, 0.7, "The stability of the voice: low is livelier, high more even. For voices that support it."),
+  voice_similarity: Ranged(0, 1, 0.5, "How close to the original voice. For voices that support it."),
   speech_speed: Type.Number({
     minimum: 0.7,
     maximum: 1.2,
     default: 1,
-    ...about("How fast it speaks; 1 is the voice's own pace."),
+    ...about("The speaking rate; 1 is the voice's own."),
     ...withMessage("Speech speed must be between 0.7 and 1.2."),
   }),
-  llm_temperature: Ranged(0, 1, 0.1, "How freely the model words things; 0: always alike."),
+  llm_temperature: Ranged(0, 1, 0.1, "The model's sampling temperature; 0 gives the most predictable answers."),
   allow_interruptions: Flag(true, "Whether the caller can interrupt it by speaking."),
-  fillers: Flag(false, "Whether it says short words while an answer is worked out."),
+  fillers: Flag(false, "Whether it says short phrases while an answer is prepared."),
   record: Flag(false, "Whether calls are recorded."),
-  wait_for_customer: Flag(false, "Whether the caller speaks first; else it greets."),
-  max_duration: Whole(20, 1200, 600, "Seconds after which a call is ended."),
-  max_silence_duration: Whole(1, 360, 40, "Seconds of silence after which it speaks up."),
-  ringing_time: Whole(1, 60, 30, "Seconds an outbound call may ring."),
+  wait_for_customer: Flag(false, "Whether the caller speaks first; otherwise the assistant greets."),
+  max_duration: Whole(20, 1200, 600, "The maximum duration of a call, in seconds."),
+  max_silence_duration: Whole(1, 360, 40, "Seconds of silence after which it prompts the caller."),
+  ringing_time: Whole(1, 60, 30, "How long an outbound call may ring, in seconds."),
   reengagement_interval: Whole(7, 600, 30,
-    "Seconds until it speaks up again; after a few times in vain the call is ended."),
-  end_call_on_voicemail: Flag(true, "Whether a call that an answering machine took is ended."),
+    "Seconds until it prompts again; after a few unanswered prompts it ends the call."),
+  end_call_on_voicemail: Flag(true, "Whether to end a call that an answering machine answered."),
   endpoint_type: OneOf(["vad", "ai"], {
     default: "vad",
-    ...about("How the end of a caller's turn is recognised. Both wait for a silence whose length depends "
+    ...about("How the end of a caller's turn is detected. Both wait for a silence whose length depends "
       + "on the words; `ai` waits longer after an unfinished sentence."),
   }),
   endpoint_sensitivity: Ranged(0, 5, 0.5,
-    "How soon it answers: 0 waits 1.2 s of silence, 1 or more 0.3 s, before what the words say is added."),
+    "How soon it answers: 0 waits for 1.2 s of silence, 1 or more for 0.3 s, plus what depends on the words."),
   interrupt_sensitivity: Ranged(0, 5, 0.5,
-    "How easily it is interrupted: 0 takes loud speech of 0.2 s, 1 or more the faintest of 0.06 s."),
-  min_interrupt_words: Whole(0, 10, 0, "Words that interrupt it, at least; 0: any sound of speech."),
+    "How easily it is interrupted: 0 needs loud speech of 0.2 s, 1 or more the faintest speech of 0.06 s."),
+  min_interrupt_words: Whole(0, 10, 0, "The minimum number of words that interrupt it; 0 for any speech."),
   ambient_sound: OneOf(
     ["off", "office", "city", "forest", "crowded_room", "cafe", "nature"],
-    { default: "off", ...about("What is heard behind its voice.") }),
-  ambient_sound_volume: Ranged(0, 1, 0.5, "How loud that is."),
-  is_webhook_active: Flag(false, "Whether calls are reported to `webhook_url` when they end."),
-  send_webhook_only_on_completed: Flag(true, "Whether only calls that were answered are reported."),
-  include_recording_in_webhook: Flag(true, "Whether the report has a link to the recording."),
+    { default: "off", ...about("The background sound.") }),
+  ambient_sound_volume: Ranged(0, 1, 0.5, "The volume of the background sound."),
+  is_webhook_active: Flag(false, "Whether calls are sent to `webhook_url` when they end."),
+  send_webhook_only_on_completed: Flag(true, "Whether only answered calls are sent."),
+  include_recording_in_webhook: Flag(true, "Whether the webhook contains a link to the recording."),
   recogniser_hints: Type.Array(NonBlank(HINT_CHARS_MAX, about("A name or word.", "Zwickau")), {
     maxItems: LIMITS.recogniserHintsMax,
     default: [],
-    ...about("Names and words callers are likely to say, given to the speech recogniser beside "
-      + "the assistant's name, its variables and the titles of its knowledge.",
+    ...about("Names and words callers are likely to say: hints for the speech recogniser, in"
+      + " addition to the assistant's name, its variables and its document titles.",
     ["Parley", "Zwickau"]),
   }),
   post_call_evaluation: Flag(true, "Whether a model evaluates calls by `post_call_schema`."),
   post_call_schema: Type.Array(PostCallField, {
     maxItems: SCHEMA_FIELDS_MAX,
-    ...about("What is found out about every call. Replaced as a whole."),
+    ...about("What the evaluation finds out about every call. Replaced as a whole."),
     default: [
       { name: "status", type: "bool", description: "Whether the goal of the call was reached" },
       { name: "summary", type: "string", description: "Short summary of the call" },
@@ -206,7 +206,7 @@ const DEFAULTED = {
   conversation_inactivity_timeout: Whole(1, 1440, 30,
     "Minutes without a message after which a text conversation counts as ended."),
   conversation_ended_retrigger: Flag(false,
-    "Whether a conversation that goes on after its end is reported again at its next end."),
+    "Whether a conversation that continues after its end is sent again when it ends again."),
   widget_settings: WidgetSettings,
   desk: DeskSettings,
 };
@@ -214,43 +214,44 @@ const DEFAULTED = {
 /** Null until set. */
 const CLEARABLE = {
   llm_model_id: Id(about(
-    "The language model, for text and pipeline calls: an `id` of `GET /user/assistants/models`.", 1)),
+    "The language model for text and pipeline calls: an `id` from `GET /user/assistants/models`.", 1)),
   multimodal_model_id: Id(about(
-    "The speech model of multimodal and dualplex calls: an `id` of `…/models?type=multimodal`.",
+    "The speech model for multimodal and dualplex calls: an `id` from `…/models?type=multimodal`.",
     102)),
   chat_llm_fallback_id: Id(about(
-    "The model for text in multimodal mode; null: the server's first.", 1)),
+    "The model for text in multimodal mode; null for the server's first.", 1)),
   turn_detection_threshold: Type.Number({
     minimum: 0, maximum: 1,
-    ...about("How loud speech must be in multimodal mode; null: the model's own.", 0.5),
+    ...about("How loud speech must be in multimodal mode; null for the model's default.", 0.5),
   }),
-  knowledgebase_id: Id(about("The knowledgebase it looks things up in; null: none.", 1)),
+  knowledgebase_id: Id(about("The knowledgebase it uses; null for none.", 1)),
   knowledgebase_mode: OneOf(["function_call", "prompt"], about(
-    "The model asks when it needs to know (function_call), or what fits is always in the prompt (prompt).")),
-  synthesizer_provider_id: Id(about("Who makes its voice; null: chosen from the language.", 1)),
-  transcriber_provider_id: Id(about("Who understands callers; null: chosen from the language.", 1)),
+    "function_call: the model searches when it needs to. prompt: matching passages are always put into the prompt.")),
+  synthesizer_provider_id: Id(about("The speech synthesizer; null to choose by language.", 1)),
+  transcriber_provider_id: Id(about("The speech recogniser; null to choose by language.", 1)),
   filler_config: FillerConfig,
   max_initial_silence_duration: Type.Integer({
     minimum: 1, maximum: 120,
-    ...about("Seconds a caller may be silent at the beginning; null: as at any other time.", 20),
+    ...about("Seconds a caller may be silent at the beginning; null for the same as later.", 20),
   }),
   reengagement_prompt: LongText(
-    "The instruction what to say after silence; null: a short question.", "Ask if they are still there."),
+    "The instruction for what to say after silence; null for a short question.", "Ask if they are still there."),
   voice_mail_message: LongText(
-    "What it says to an answering machine; null: nothing.", "Please call us back."),
-  webhook_url: Url("Where calls are reported when they end", "webhook"),
-  inbound_webhook_url: Url("What is asked for variables before a call is taken", "inbound webhook"),
+    "What it says to an answering machine; null for nothing.", "Please call us back."),
+  webhook_url: Url("The URL calls are sent to when they end", "webhook"),
+  inbound_webhook_url: Url("The URL that is asked for variables before an inbound call is answered", "inbound webhook"),
   conversation_ended_webhook_url: Url(
-    "Where ended text conversations are reported", "conversation ended webhook"),
+    "The URL ended text conversations are sent to", "conversation ended webhook"),
   allowed_origins: Type.Array(Origin, {
     maxItems: ORIGINS_MAX,
-    ...about("Sites whose pages may use it; null: the server's own list.", ["https://example.com"]),
+    ...about("Sites whose pages may use it; null for the server's list.", ["https://example.com"]),
   }),
   daily_spend_cap: SpendCap,
   // Stored as null where it was never sent, to tell that apart from an explicit choice.
   enable_noise_cancellation: Type.Boolean(about(
-    "Whether noise is removed before speech is recognised, in any calls; `noise_cancellation` says "
-    + "in which. In a request, true is everywhere, false is off, null is web.", true)),
+    "Whether noise is removed before speech is recognised, in at least some calls;"
+    + " `noise_cancellation` says in which. In a request, true means everywhere, false off and"
+    + " null web.", true)),
 };
 
 /** The stored value of each; null, which nobody chose, means only where it helps: on the web. */
@@ -267,25 +268,25 @@ export const noiseCancellationOf = (stored: boolean | null): Static<typeof Noise
 
 /** Fields that the database itself needs: columns of the assistant, not part of the JSON. */
 const COLUMNS_REQUIRED = {
-  name: NonBlank(NAME_CHARS_MAX, about("What it is called in lists and records.", "Front desk")),
+  name: NonBlank(NAME_CHARS_MAX, about("The name, shown in lists and records.", "Front desk")),
 };
 const COLUMNS_CHOSEN = {
-  type: OneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
+  type: OneOf(ASSISTANT_TYPES, about("Whether it answers calls (inbound) or makes them (outbound).")),
   mode: OneOf(MODES, about(
     "How it talks: recogniser, language model and voice (pipeline), one speech model (multimodal), "
-    + "or a speech model with a voice of its own (dualplex).")),
+    + "or a speech model with a separate voice (dualplex).")),
 };
 const COLUMNS_DEFAULTED = {
   status: OneOf(ASSISTANT_STATUSES, {
     default: "inactive",
-    ...about("Inactive: it takes and makes no calls. Text conversations work either way."),
+    ...about("active or inactive. An inactive assistant neither answers nor makes calls; text conversations work either way."),
   }),
-  label_ids: Ids("Labels it has: `id`s of `GET /user/labels`. Replaced as a whole."),
+  label_ids: Ids("Its labels: `id`s from `GET /user/labels`. Replaced as a whole."),
 };
 const COLUMNS_CLEARABLE = {
-  folder_id: Id(about("The folder it is in; null: none.", 1)),
+  folder_id: Id(about("The folder it is in; null for none.", 1)),
   phone_number_id: Id(about(
-    "The number it is called on and calls from; null: none.", 1)),
+    "The number it is called on and calls from; null for none.", 1)),
 };
 
 /** Clients send blank strings for fields that are left empty. */
@@ -312,7 +313,7 @@ function optional<P extends TProperties>(fields: P): OptionalFields<P> {
 
 const INITIAL = {
   maxLength: 200,
-  ...about("What it says first; empty: nothing. `{{name}}` is filled in.", "Hello, how can I help?"),
+  ...about("What it says first; empty for nothing. `{{name}}` is filled in.", "Hello, how can I help?"),
 };
 const InitialMessage = Type.String(INITIAL);
 

@@ -26,14 +26,14 @@ export const AvatarImage = Type.String({
 const WidgetQuestions = {
   avatar: Type.Optional(AvatarImage),
   transcripts: Type.Optional(Type.Boolean(about(
-    "Whether visitors can have the chat sent to them by e-mail, where a mail server is set up; left "
-    + "out: no."))),
+    "Whether visitors can have the chat sent to them by e-mail, if the server can send mail."
+    + " Default: no."))),
   ratings: Type.Optional(Type.Boolean(about(
-    "Whether visitors can rate each reply by a thumb; left out: yes."))),
+    "Whether visitors can rate each reply with a thumb. Default: yes."))),
   attachments: Type.Optional(Type.Boolean(about(
-    "Whether visitors can attach images and PDF to what they write; left out: no."))),
+    "Whether visitors can attach images and PDF to their messages. Default: no."))),
   satisfaction: Type.Optional(Type.Boolean(about(
-    "Whether visitors are asked how the chat was when it is over; left out: yes."))),
+    "Whether visitors are asked to rate the chat when it ends. Default: yes."))),
 };
 
 const FIELDS_MAX = 10;
@@ -46,16 +46,16 @@ const FormField = Type.Object({
   name: Type.String({
     // These names are refused as keys in every body, so such a question could not be answered.
     pattern: `^(?!(${UNSAFE_KEY})$)[A-Za-z0-9_]{1,50}$`,
-    ...about("The variable its answer becomes.", "email"),
+    ...about("The variable that gets the answer.", "email"),
   }),
   label: Type.String({
-    pattern: "\\S", maxLength: 100, ...about("What the visitor reads.", "Your e-mail"),
+    pattern: "\\S", maxLength: 100, ...about("The question's label.", "Your e-mail"),
   }),
   type: Type.Optional(OneOf(FIELD_TYPES, {
-    default: "text", ...about("What its answer must be.", "email"),
+    default: "text", ...about("The type of the answer.", "email"),
   })),
   required: Type.Optional(Type.Boolean({
-    default: false, ...about("Whether there is no chat without it."),
+    default: false, ...about("Whether an answer is required to start the chat."),
   })),
 });
 
@@ -63,42 +63,42 @@ const FormField = Type.Object({
 export const WidgetBeginning = {
   form: Type.Optional(Type.Object({
     title: Type.Optional(Type.String({
-      maxLength: 100, ...about("Above the questions.", "Before we start"),
+      maxLength: 100, ...about("The title above the questions.", "Before we start"),
     })),
     text: Type.Optional(Type.String({
       maxLength: 500, ...about("Below the title.", "So that we can call you back."),
     })),
     fields: Type.Array(FormField, { maxItems: FIELDS_MAX, ...about("The questions.") }),
-  }, about("Questions before the chat; the server begins none without the answers that are required, "
-    + "which become the conversation's variables."))),
+  }, about("Questions before the chat. The answers become the conversation's variables; without"
+    + " the required ones the server starts no conversation."))),
   greeting: Type.Optional(Type.Object({
     text: Type.String({
-      pattern: "\\S", maxLength: 300, ...about("What stands beside the button.", "May we help?"),
+      pattern: "\\S", maxLength: 300, ...about("The text beside the button.", "May we help?"),
     }),
     after_seconds: Type.Optional(Type.Integer({
       minimum: 0, maximum: AFTER_SECONDS_MAX, default: 10,
-      ...about("How long after the page was opened.", 10),
+      ...about("Seconds after the page was opened.", 10),
     })),
     pages: Type.Optional(Type.Array(Type.String({ pattern: "^/", maxLength: 300 }), {
       maxItems: PAGES_MAX,
-      ...about("Paths it is shown on, `*` at the end for all below; left out: all.", ["/shop/*"]),
+      ...about("Paths it is shown on; `*` at the end includes all paths below. Default: all.", ["/shop/*"]),
     })),
     again_days: Type.Optional(Type.Integer({
       minimum: 0, maximum: AGAIN_DAYS_MAX, default: 7,
-      ...about("After how many days the same visitor sees it again.", 7),
+      ...about("Days until the same visitor sees it again.", 7),
     })),
-  }, about("A greeting that comes by itself; left out: none."))),
+  }, about("A greeting that appears by itself. Default: none."))),
 };
 
 const WidgetLanguage = {
   language: Type.Optional(Type.String({
     pattern: LANGUAGE, maxLength: 35,
-    ...about("The language of the widget's words; left out: that of the page it is on.", "de"),
+    ...about("The language of the widget's texts. Default: the page's.", "de"),
   })),
   texts: Type.Optional(Type.Record(Type.String({ pattern: LANGUAGE }), Words, {
     maxProperties: LANGUAGES_MAX, additionalProperties: false,
-    ...about("Words to show in place of the widget's own, by language and name; a language the "
-      + "widget has not may be added.", { en: { person: "Ask our shop" } }),
+    ...about("Texts that replace the widget's own, by language and name. Languages that the"
+      + " widget lacks can be added.", { en: { person: "Ask our shop" } }),
   })),
 };
 
@@ -117,29 +117,29 @@ function preparePosition(value: unknown): unknown {
 export const WidgetSettings = Type.Object(
   {
     theme: Type.Optional(Type.String({
-      pattern: "\\S", maxLength: 50, default: "modern", ...about("Look of the widget."),
+      pattern: "\\S", maxLength: 50, default: "modern", ...about("The look of the widget."),
     })),
     color: Type.Optional(Type.String({
       pattern: "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$",
       default: "#2563eb",
-      ...about("Colour of the button and of what the visitor wrote."),
+      ...about("The colour of the button and of the visitor's messages."),
       ...withMessage("The color must be a hex colour such as #2563eb."),
     })),
     position: Type.Optional(OneOf(POSITIONS, {
       default: "bottom-right",
-      ...about("Where on the page the button is."),
+      ...about("The position of the button on the page."),
       ...prepared(preparePosition),
     })),
     remember_days: Type.Optional(Type.Integer({
       minimum: 0,
       maximum: LIMITS.widgetRememberDaysMax,
-      description: "For how many days a visitor's browser keeps the conversation for all its tabs "
-        + `(${LIMITS.widgetRememberDays} where it is left out); 0: each tab keeps its own`,
+      description: "Days a visitor's browser keeps the conversation for all its tabs"
+        + ` (default: ${LIMITS.widgetRememberDays}); 0: each tab keeps its own`,
       examples: [7],
     })),
     ...WidgetLanguage,
     ...WidgetQuestions,
     ...WidgetBeginning,
   },
-  { default: {}, ...about("How the chat widget looks; replaced as a whole.") },
+  { default: {}, ...about("The look of the chat widget. Replaced as a whole.") },
 );

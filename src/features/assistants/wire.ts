@@ -22,9 +22,9 @@ const Decimal = (name: keyof Settings, example: string) => Type.String({
   pattern: "^\\d+\\.\\d{2}$", ...about(`${sayingOf(name)} With two decimals.`, example),
 });
 const ZeroOrOne = (name: keyof Settings) => Type.Union(
-  [Type.Literal(0), Type.Literal(1)], about(`${sayingOf(name)} 1: yes.`));
+  [Type.Literal(0), Type.Literal(1)], about(`${sayingOf(name)} 1 means yes.`));
 const Phrases = (kind: string) => Type.Array(Type.String(), about(
-  `Short words said while the answer is worked out: ${kind} ones.`, ["One moment."]));
+  `Short phrases said while the answer is prepared: ${kind} ones.`, ["One moment."]));
 const Unused = (what: string) => Type.Null(about(`${what}: always null, for older clients.`));
 
 export const AssistantSchema = Type.Object({
@@ -33,14 +33,14 @@ export const AssistantSchema = Type.Object({
     "The public id, used to start conversations.",
     "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11")),
   user_id: Type.Integer(about("The account it belongs to.", 1)),
-  name: Type.String(about("What it is called in lists and records.", "Front desk")),
-  type: OneOf(ASSISTANT_TYPES, about("Whether it takes calls (inbound) or makes them (outbound).")),
-  status: OneOf(ASSISTANT_STATUSES, about("active or inactive. An inactive assistant neither takes "
-    + "nor makes calls.")),
+  name: Type.String(about("The name, shown in lists and records.", "Front desk")),
+  type: OneOf(ASSISTANT_TYPES, about("Whether it answers calls (inbound) or makes them (outbound).")),
+  status: OneOf(ASSISTANT_STATUSES, about("active or inactive. An inactive assistant neither"
+    + " answers nor makes calls.")),
   mode: OneOf(MODES, about("How it talks; see Create an assistant.")),
-  folder_id: Nullable(Type.Integer(about("The folder it is in; null: none.", 1))),
-  label_ids: Type.Array(Type.Integer(), about("Labels it has.", [1])),
-  phone_number_id: Nullable(Type.Integer(about("Its number; null: none.", 1))),
+  folder_id: Nullable(Type.Integer(about("The folder it is in; null for none.", 1))),
+  label_ids: Type.Array(Type.Integer(), about("Its labels.", [1])),
+  phone_number_id: Nullable(Type.Integer(about("Its number; null for none.", 1))),
   engine_id: Unused("An engine"),
   synthesizer_id: Unused("A synthesizer"),
   transcriber_id: Unused("A transcriber"),
@@ -52,7 +52,7 @@ export const AssistantSchema = Type.Object({
   fillers: ZeroOrOne("fillers"),
   end_call_on_voicemail: ZeroOrOne("end_call_on_voicemail"),
   enable_noise_cancellation: Type.Boolean(about(
-    "Whether noise is removed before speech is recognised, in any calls.", true)),
+    "Whether noise is removed before speech is recognised, in at least some calls.", true)),
   noise_cancellation: NoiseCancellation,
   llm_temperature: Decimal("llm_temperature", "0.10"),
   voice_stability: Decimal("voice_stability", "0.70"),
@@ -66,7 +66,7 @@ export const AssistantSchema = Type.Object({
   filler_config: Type.Object({
     neutral: Phrases("neutral"), negative: Phrases("sorry"), positive: Phrases("glad"),
     question: Phrases("thoughtful"),
-  }, about("Those given, completed by those of the language.")),
+  }, about("The phrases set, completed by those of the language.")),
   warnings: WarningsSchema,
   ...TIMES,
   deleted_at: Nullable(Moment("When it was deleted; null if it was not.")),

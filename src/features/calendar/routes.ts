@@ -23,7 +23,7 @@ const OpenPeriodSchema = Type.Object({
   to: TimeOfDay("Closing time; 24:00 is the end of the day.", "17:00"),
 }, named("OpenPeriod", "Opening hours on a day."));
 const Periods = (day: string) => Type.Array(OpenPeriodSchema, {
-  maxItems: 10, ...about(`When appointments can be had on a ${day}; left out or empty: never.`),
+  maxItems: 10, ...about(`When appointments can be booked on a ${day}; absent or empty for never.`),
 });
 const Hours = Type.Object(
   Object.fromEntries(WEEKDAYS.map((day) => [day, Type.Optional(Periods(day))])),
@@ -35,7 +35,7 @@ const Minutes = (minimum: number, maximum: number, description: string, example:
 const SETTINGS = {
   time_zone: Nullable({
     ...TimeZone("The time zone must be a valid time zone."),
-    ...about("IANA time zone of the hours; null: the assistant's.", "Europe/Berlin"),
+    ...about("The IANA time zone of the hours; null for the assistant's.", "Europe/Berlin"),
   }),
   slot_minutes: Minutes(5, 480, "The length of an appointment in minutes.", 30),
   buffer_minutes: Minutes(0, 240, "Minutes to keep free after each appointment.", 10),
@@ -49,7 +49,7 @@ const ChangeBody = Type.Object({
     about("Whether to give the feed a new URL; the old one stops working at once.", false))),
 });
 const Text = (description: string, example: string) =>
-  Nullable(Type.String({ maxLength: 500, ...about(`${description}; null: not said.`, example) }));
+  Nullable(Type.String({ maxLength: 500, ...about(`${description}; null if not given.`, example) }));
 const WHO = {
   name: Type.String({ pattern: "\\S", maxLength: 500, ...about("The attendee's name.",
     "Ada Lovelace") }),

@@ -43,7 +43,7 @@ const Day = OneOf(WEEKDAYS, {
 
 const REQUIRED = {
   name: Type.String({
-    pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Spring offer"),
+    pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name.", "Spring offer"),
   }),
   assistant_id: Type.Integer(about("The `id` of the outbound assistant that makes the calls.", 1)),
 };

@@ -10,7 +10,7 @@ import {
 const NAME_CHARS_MAX = 255;
 
 export const Name = Type.String({
-  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Prices 2026"),
+  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name.", "Prices 2026"),
 });
 export const Description = Type.Optional(Nullable(Type.String({
   maxLength: NAME_CHARS_MAX, ...about("Description of its content; null if none.",
@@ -28,7 +28,7 @@ const TYPE_LABELS: Record<DocumentType, string> = {
 
 const KNOWLEDGEBASE = {
   id: Type.Integer(about("The knowledgebase's number.", 1)),
-  name: Type.String(about("What it is called.", "Price lists")),
+  name: Type.String(about("The name.", "Price lists")),
   description: Nullable(Type.String(about("Description of its content; null if none.",
     "Everything we sell"))),
   status: OneOf(["empty", "processing", "active", "failed"], about(
@@ -51,7 +51,7 @@ export const ChangedKnowledgebaseSchema = Type.Object(
 
 const DOCUMENT = {
   id: Type.Integer(about("The document's number.", 1)),
-  name: Type.String(about("What it is called.", "Prices 2026")),
+  name: Type.String(about("The name.", "Prices 2026")),
   description: Nullable(Type.String(about("Description of its content; null if none.",
     "Prices of all goods"))),
   type: OneOf(DOCUMENT_TYPES, about(

@@ -9,12 +9,12 @@ import { TEMPLATE_NAMES, TEMPLATES, type TemplateName } from "./gallery.ts";
 import type { Templates, TemplateSet } from "./templates.ts";
 
 const Name = OneOf(TEMPLATE_NAMES, about("The template's id.", "support"));
-const Part = (what: string) => Nullable(Type.Integer(about(`${what}; null: it has none.`, 3)));
+const Part = (what: string) => Nullable(Type.Integer(about(`${what}; null if it has none.`, 3)));
 const Has = (what: string) => Type.Boolean(about(what, true));
 
 const TemplateSchema = Type.Object({
   name: Name,
-  title: Type.String(about("What it is called.", "Customer support")),
+  title: Type.String(about("The name.", "Customer support")),
   description: Type.String(about("What its assistant does.", "Answers questions.")),
   type: Type.String(about("inbound: takes calls. outbound: makes calls.", "inbound")),
   knowledge: Has("Whether it creates a knowledgebase."),
@@ -119,7 +119,7 @@ export function templateRoutes(templates: Templates): Route[] {
       notFound: "Template set not found",
       params: { id: IdOf("set", "GET /user/template-sets") },
       responses: {
-        200: { description: "It is gone", schema: MessageSchema },
+        200: { description: "The set was deleted", schema: MessageSchema },
         409: { description: "The test call has not ended yet" },
       },
       handle: async ({ caller, id }) => {

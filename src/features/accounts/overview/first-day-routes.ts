@@ -16,16 +16,16 @@ interface FirstDayOptions {
 
 const StepSchema = Type.Object({
   step: OneOf(STEPS, about(
-    "assistant: there is one. reply: it answered in text. document: a search found one. call: one "
-      + "was answered. website: a visitor was answered in the widget.", "reply")),
+    "assistant: one exists. reply: it answered in text. document: a search found one. call: one "
+      + "was answered. website: a visitor got an answer in the widget.", "reply")),
   done: Type.Boolean(about("Whether the step is done.", true)),
   done_at: Nullable(Moment("When it was done, in UTC."), about("When it was done; null if it is "
     + "not.")),
-  name: Nullable(Type.String(about("What the proof is called; null: not done, or it has no name.",
+  name: Nullable(Type.String(about("The name of what completed it; null if not done or unnamed.",
     "Opening hours"))),
-  id: Nullable(Type.String(about("The proof: the assistant's or the call's number, the conversation's "
-    + "uuid; null: not done, or nothing one may open.", "12"))),
-  uuid: Nullable(Type.String(about("The assistant's uuid; null: the proof is none.",
+  id: Nullable(Type.String(about("What completed it: the assistant's or call's number, or the"
+    + " conversation's uuid; null if not done or not accessible.", "12"))),
+  uuid: Nullable(Type.String(about("The assistant's uuid; null if an assistant did not complete it.",
     "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11"))),
 }, named("FirstStep", "One step of the first steps."));
 export const StepsSchema = Type.Object({
@@ -50,7 +50,7 @@ const QUERY_CHARS_MAX = 2000;
 const VIEW_FIELDS = {
   list: OneOf(VIEWED_LISTS, about("The list.", "calls")),
   name: Type.String({
-    pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("What it is called.", "Missed this week"),
+    pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name.", "Missed this week"),
   }),
   query: Type.String({
     maxLength: QUERY_CHARS_MAX,
@@ -126,7 +126,7 @@ function viewRoutes(savedViews: SavedViews): Route[] {
       summary: "Delete a saved view",
       notFound: "Saved view not found",
       params: { id: IdOf("saved view", "GET /user/views") },
-      responses: { 200: { description: "It is gone", schema: MessageSchema } },
+      responses: { 200: { description: "The view was deleted", schema: MessageSchema } },
       handle: async ({ caller, id }) => {
         await savedViews.remove(caller.accountId, id);
         return json(200, { message: "View deleted successfully" });

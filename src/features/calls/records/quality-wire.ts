@@ -4,9 +4,9 @@ import { LIMITS } from "#core/limits.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 
 const Figure = (description: string, example: number) =>
-  Nullable(Type.Number(about(`${description}; null: not known.`, example)));
+  Nullable(Type.Number(about(`${description}; null if not known.`, example)));
 const Count = (description: string, example: number) =>
-  Nullable(Type.Integer(about(`${description}; null: not known.`, example)));
+  Nullable(Type.Integer(about(`${description}; null if not known.`, example)));
 
 const JitterSchema = Type.Object({
   from_ms: Type.Integer(about(

@@ -16,7 +16,7 @@ import { TRANSFER_OUTCOMES, WARM_STAGES } from "./warm-stages.ts";
 const Free = (description: string, example: object) =>
   Type.Record(Type.String(), Type.Unknown(), about(description, example));
 const Stage = (description: string, example: number) =>
-  Nullable(Type.Integer(about(`${description}, in milliseconds; null: not known.`, example)));
+  Nullable(Type.Integer(about(`${description}, in milliseconds; null if not known.`, example)));
 
 const LatencySchema = Type.Object({
   at_ms: Nullable(Type.Integer(about(

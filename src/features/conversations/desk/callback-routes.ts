@@ -48,18 +48,18 @@ const WISH = Type.Object({
   name: Name, ...Type.Partial(Type.Object(FIELDS)).properties,
 });
 const orNull = (field: keyof typeof FIELDS) =>
-  Nullable(FIELDS[field], about(`${FIELDS[field].description ?? ""} Null: not said.`));
+  Nullable(FIELDS[field], about(`${FIELDS[field].description ?? ""} Null if not given.`));
 export const CallbackSchema = Type.Object({
   id: Type.Integer(about("The callback's number.", 3)),
   name: Name,
   phone: orNull("phone"), email: orNull("email"), wish: orNull("wish"), time: orNull("time"),
   created_at: Moment("When it was requested, in UTC."),
-  done_at: Nullable(Moment("When it was done, in UTC."), about("Null: it is open.")),
+  done_at: Nullable(Moment("When it was done, in UTC."), about("Null if it is open.")),
 }, named("Callback", "How a visitor wants to be reached."));
 
 export const LabelsSchema = listOf(Type.Object({
   id: Type.Integer(about("The label's number.", 1)),
-  name: Type.String(about("What it is called.", "Refunds")),
+  name: Type.String(about("The name.", "Refunds")),
   color: Nullable(Type.String(about("The colour; null for none.", "teal"))),
 }, named("ConversationLabel", "A label of the account.")), "By name.");
 

@@ -235,7 +235,7 @@ function cannedRoutes({ inbox }: InboxRouteOptions): Route[] {
       ...one,
       method: "DELETE",
       summary: "Delete a canned reply",
-      responses: { 200: { description: "It is gone", schema: MessageSchema }, 404: NONE },
+      responses: { 200: { description: "The canned reply was deleted", schema: MessageSchema }, 404: NONE },
       handle: async ({ caller, id }) => {
         await inbox.removeCannedReply(caller.accountId, id);
         return json(200, { message: "Canned reply deleted successfully" });
