@@ -40,7 +40,7 @@ const http2OfUndici: Plugin = {
   setup: ({ onLoad }) => onLoad({ filter: /undici\/lib\/dispatcher\/client\.js$/ }, ({ path }) => {
     const load = "const connectH2 = require('./client-h2.js')";
     const text = readFileSync(path, "utf8");
-    if (!text.includes(load)) throw new Error(`${path} loads HTTP/2 in another way now`);
+    if (!text.includes(load)) throw new Error(`${path} no longer loads HTTP/2 as expected: adapt scripts/build.ts`);
     return {
       contents: text.replace(load,
         "const connectH2 = (...given) => require('./client-h2.js')(...given)"),
@@ -68,10 +68,10 @@ function assertShipped(loaded: readonly string[]): void {
   const needless = Object.keys(dependencies ?? {})
     .filter((name) => name !== NAMED_BY_TYPES && !loaded.includes(name));
   if (missing.length > 0) {
-    throw new Error(`dist/ loads what package.json does not bring: ${missing.join(", ")}`);
+    throw new Error(`dist/ needs packages that package.json does not list: ${missing.join(", ")}`);
   }
   if (needless.length > 0) {
-    throw new Error(`in dist/'s bundles, so for scripts/bundled/package.json: ${needless.join(", ")}`);
+    throw new Error(`move these to scripts/bundled/package.json, as dist/ contains them: ${needless.join(", ")}`);
   }
 }
 

@@ -146,5 +146,5 @@ const RUNS: Record<string, () => boolean> = {
 
 const named = process.argv[2] ?? "long";
 const prove = RUNS[named];
-if (!prove) process.stderr.write(`prove what? ${Object.keys(RUNS).join(", ")}\n`);
+if (!prove) process.stderr.write(`usage: npm run prove -- NAME, one of ${Object.keys(RUNS).join(", ")}\n`);
 process.exitCode = prove?.() === true ? 0 : 1;
