@@ -82,11 +82,13 @@ export async function startOpenIdProvider(secretBy: SecretBy = "client_secret_po
     issuer, clientId, clientSecret,
     /** The person who signs in next. */
     person: { sub: "nobody", email: "nobody@example.org", email_verified: true, name: "" } as Person,
+    /** Claims in the ID token; the rest is in userinfo alone. */
+    inToken: [] as (keyof Person)[],
     browser: createBrowser,
     /** Sets the address to which the provider may redirect back. */
     allow: (redirectUri: string): void => {
       const client = { clientId, clientSecret, redirectUri, secretBy };
-      handle = providerOf(issuer, client, () => started.person);
+      handle = providerOf(issuer, client, started);
     },
     close,
   };
@@ -98,7 +100,7 @@ function providerOf(
   issuer: string,
   { clientId, clientSecret, redirectUri, secretBy }:
   Record<"clientId" | "clientSecret" | "redirectUri", string> & { secretBy: SecretBy },
-  person: () => Person,
+  now: { person: Person; inToken: (keyof Person)[] },
 ) {
   const people = new Map<string, Person>();
   const configuration: Configuration = {
@@ -108,12 +110,19 @@ function providerOf(
     }],
     clientAuthMethods: [secretBy],
     claims: { openid: ["sub"], email: ["email", "email_verified", "xms_edov"], profile: ["name"] },
+    conformIdTokenClaims: false,
     cookies: { keys: ["a key of this test"] },
     features: { devInteractions: { enabled: false } },
     pkce: { required: () => true },
     interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
     findAccount: (_, sub) => ({
-      accountId: sub, claims: () => ({ ...people.get(sub), sub }),
+      accountId: sub,
+      claims: (use) => {
+        const all = Object.entries(people.get(sub) ?? {});
+        const isIn = (name: string) => (now.inToken as string[]).includes(name);
+        const given = use === "userinfo" ? all : all.filter(([name]) => isIn(name));
+        return { ...Object.fromEntries(given), sub };
+      },
     }),
   };
   const provider = new Provider(issuer, configuration);
@@ -122,10 +131,10 @@ function providerOf(
     if (!context.path.startsWith("/interaction/")) return next();
     const { prompt, params, grantId } = await provider.interactionDetails(context.req, context.res);
     if (prompt.name === "login") {
-      const now = person();
-      people.set(now.sub, now);
+      const { person } = now;
+      people.set(person.sub, person);
       return provider.interactionFinished(
-        context.req, context.res, { login: { accountId: now.sub } },
+        context.req, context.res, { login: { accountId: person.sub } },
         { mergeWithLastSubmission: false });
     }
     const { session } = await provider.interactionDetails(context.req, context.res);

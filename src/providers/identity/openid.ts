@@ -89,9 +89,10 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
         const claims = tokens.claims();
         if (!claims) throw new Error("the provider sent no identity");
         // Providers may leave claims that were not requested by name out of the token.
-        const more = claims.email === undefined
-          ? await client.fetchUserInfo(config, tokens.access_token, claims.sub)
-          : claims;
+        const isComplete = claims.email !== undefined && verdictOf(claims) !== undefined;
+        const more = isComplete || !config.serverMetadata().userinfo_endpoint
+          ? claims
+          : await client.fetchUserInfo(config, tokens.access_token, claims.sub);
         return {
           issuer: claims.iss, subject: claims.sub,
           email: typeof more.email === "string" ? more.email : null,
@@ -105,9 +106,14 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
   };
 }
 
-/** Microsoft's own claim in place of `email_verified`; sometimes a number or a string. */
-const isVerified = ({ email_verified: verified, xms_edov: ofMicrosoft }: OpenIdClient.JsonObject) =>
-  verified === undefined ? /^(?:true|1)$/.test(String(ofMicrosoft)) : verified === true;
+/** Microsoft has a claim of its own in place of `email_verified`. */
+const verdictOf = ({ email_verified: verified, xms_edov: ofMicrosoft }: OpenIdClient.JsonObject) =>
+  verified ?? ofMicrosoft;
+
+/** Microsoft's claim is sometimes a number or a string. */
+const isVerified = (claims: OpenIdClient.JsonObject): boolean => claims.email_verified === undefined
+  ? /^(?:true|1)$/.test(String(claims.xms_edov))
+  : claims.email_verified === true;
 
 const failure = (error: unknown): ProviderError =>
   new ProviderError("the OpenID provider refused the sign-in", { retryable: false, cause: error });

@@ -86,6 +86,18 @@ test("[AU356] an address is verified by Microsoft's claim, unless the standard o
   ]) assert.equal(await ask(claims), "/#/sign-in/oidc_unverified", JSON.stringify(claims));
 });
 
+test("[AU363] an address in the ID token without a word on its verification is looked up in userinfo", async () => {
+  for (const [verified, there] of [[true, "/"], [false, "/#/sign-in/oidc_unverified"]] as const) {
+    const email = `fay-${verified}@staff.example`;
+    provider.person = { sub: email, email, email_verified: verified, name: "Fay" };
+    for (const inToken of [["email"], ["email", "email_verified", "name"]] as const) {
+      provider.inToken = [...inToken];
+      assert.equal((await enter(provider.browser())).url, `${server.url}${there}`, inToken.join());
+    }
+  }
+  provider.inToken = [];
+});
+
 test("[AU331] only the browser that started it finishes, once, with its own state", async () => {
   provider.person = { sub: "new-9", email: "dora@staff.example", email_verified: true, name: "Dora" };
   const victim = provider.browser();
