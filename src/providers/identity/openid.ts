@@ -100,6 +100,8 @@ export function createOpenId(options: OpenIdOptions): AsksProvider {
           name: typeof more.name === "string" ? more.name : null,
         };
       } catch (error) {
+        const isAnswer = error instanceof client.AuthorizationResponseError;
+        if (isAnswer && error.error === "access_denied") return null;
         throw failure(error);
       }
     },

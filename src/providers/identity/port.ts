@@ -24,8 +24,9 @@ export interface AsksProvider {
   /** Returns the URL for the browser, which comes back to `redirectUrl`. Throws ProviderError. */
   begin(redirectUrl: string): Promise<{ url: string; pending: PendingSignIn }>;
   /**
-   * `address`: the whole URL that the browser came back with. Throws ProviderError for anything but
-   * the answer to this sign-in.
+   * `address`: the whole URL that the browser came back with. Null: the person cancelled, or the
+   * provider denied them the sign-in. Throws ProviderError for anything but the answer to this
+   * sign-in.
    */
-  finish(address: string, pending: PendingSignIn): Promise<ProvenPerson>;
+  finish(address: string, pending: PendingSignIn): Promise<ProvenPerson | null>;
 }

@@ -15,6 +15,7 @@ const KEY_HINT = (
 
 const REFUSALS: Record<string, string> = {
   oidc_failed: "Signing in elsewhere did not work. Try again.",
+  oidc_cancelled: "Signing in elsewhere was cancelled or denied there.",
   oidc_unknown: "You are not a member here. Ask for an invitation.",
   oidc_unverified: "Your e-mail address is not verified there.",
 };

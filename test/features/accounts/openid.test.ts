@@ -1,6 +1,7 @@
 // Signing in at a real OpenID provider on this machine: who gets in, and who does not.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
 import { SIGN_IN_ROUTES, startOpenIdProvider, type Browser } from "#support/openid.ts";
 import { memberOf } from "#support/members.ts";
 import { startTestServer } from "#support/server.ts";
@@ -136,9 +137,40 @@ test("[AU362] two tabs of a browser sign in at the provider, whichever comes bac
   const state = new URL(first.url).searchParams.get("state") ?? "";
   const cancelled = `${server.url}${SIGN_IN_ROUTES.callback}?error=access_denied&state=${state}`
     + `&iss=${encodeURIComponent(provider.issuer)}`;
-  assert.equal((await browser.go(cancelled)).url, `${server.url}/#/sign-in/oidc_failed`);
+  assert.equal((await browser.go(cancelled)).url, `${server.url}/#/sign-in/oidc_cancelled`);
   assert.equal((await browser.go(first.url)).url, `${server.url}/#/sign-in/oidc_failed`, "used");
   assert.equal((await browser.go(second.url)).url, `${server.url}/`);
+});
+
+test("[AU364] cancelling at the provider is said to be that and is no failed authentication", async () => {
+  const strict = await startTestServer({
+    env: {
+      PARLEY_OIDC_ISSUER: provider.issuer, PARLEY_OIDC_CLIENT_ID: provider.clientId,
+      PARLEY_OIDC_CLIENT_SECRET: provider.clientSecret, PARLEY_RATE_LIMITS: "on",
+    },
+  });
+  try {
+    const browser = provider.browser();
+    const back = `${strict.url}${SIGN_IN_ROUTES.callback}?iss=${encodeURIComponent(provider.issuer)}`;
+    const cancel = async (error: string): Promise<string> => {
+      const { url } = await browser.go(`${strict.url}${SIGN_IN_ROUTES.begin}`, "/auth");
+      const state = new URL(url).searchParams.get("state") ?? "";
+      return (await browser.go(`${back}&error=${error}&state=${state}`)).url;
+    };
+    for (let count = 0; count <= LIMITS.failedAuthenticationsMax; count += 1) {
+      assert.equal(await cancel("access_denied"), `${strict.url}/#/sign-in/oidc_cancelled`);
+    }
+    const login = () => strict.call("POST", "/auth/login", {
+      key: null, body: { email: "ana@example.org", password: "a wrong password" },
+    });
+    assert.equal((await login()).status, 401, "nobody waits for that");
+    for (let count = 0; count <= LIMITS.failedAuthenticationsMax; count += 1) {
+      assert.equal(await cancel("server_error"), `${strict.url}/#/sign-in/oidc_failed`);
+    }
+    assert.equal((await login()).status, 429, "other failures count");
+  } finally {
+    await strict.close();
+  }
 });
 
 test("[AU331] a provider that is down is reported, and one not configured does not exist", async () => {

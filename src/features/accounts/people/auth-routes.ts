@@ -277,8 +277,9 @@ const PROVIDER_ROUTE = {
 } as const;
 
 /** The sign-in page shows the reason in words. */
-const refused = (why: "oidc_failed" | "oidc_unknown" | "oidc_unverified"): string =>
-  `/#/sign-in/${why}`;
+const refused = (
+  why: "oidc_failed" | "oidc_cancelled" | "oidc_unknown" | "oidc_unverified",
+): string => `/#/sign-in/${why}`;
 
 const callbackOf = ({ origins }: AuthRouteOptions, http: HttpRequest): string =>
   `${origins.of(http)}${API_ROOT}/auth/oidc/callback`;
@@ -355,6 +356,7 @@ function finishRoute(options: AuthRouteOptions): Route {
       if (!pending) return no("oidc_failed");
       try {
         const person = await oidc.finish(`${callbackOf(options, http)}?${http.query}`, pending);
+        if (!person) return toPage(refused("oidc_cancelled"), { "Set-Cookie": used });
         const { email, isVerified } = person;
         if (email === null || !isVerified) return no("oidc_unverified");
         const session = await signIn.enter({ ...person, email }, fromOf(http));
