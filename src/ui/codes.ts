@@ -67,6 +67,7 @@ export const SENTENCES: readonly string[] = [
   "The conversation is still answering an earlier message.",
   "The document is being read. Please try again in a moment.",
   "The e-mail address or the password is wrong.", "The current password is wrong.",
+  "The e-mail address contains an invisible character: type it by hand.",
   "The password is too easy to guess.", "This link was used, withdrawn or has expired.",
   "Assistant not found", "Conversation not found", "Campaign not found", "Tool not found",
   "No voice on this server speaks it.", "No recogniser on this server understands it.",

@@ -109,6 +109,20 @@ test("[AU303] an address belongs to one member, and an invitation of another acc
   assert.equal((await ana.call("GET", "/user/me")).body.role, "operator");
 });
 
+test("[AU367] an address with invisible characters, which its owner could never type, is not invited", async () => {
+  const { key } = await server.newAccount();
+  const text = "The e-mail address contains an invisible character: type it by hand.";
+  for (const unseen of ["\u00ad", "\u200b", "\u200e", "\u202a", "\u2060", "\u2066"]) {
+    for (const email of [`${unseen}ana@example.org`, `ana@exa${unseen}mple.org`]) {
+      const body = { email, role: "operator" };
+      const refused = await server.call("POST", "/user/invitations", { key, body });
+      assert.deepEqual([refused.status, refused.body.errors],
+        [422, { email: [text] }], JSON.stringify(email));
+    }
+  }
+  assert.deepEqual((await server.call("GET", "/user/invitations", { key })).body.data, []);
+});
+
 test("[AU304] another account's members, invitations and sessions are not found", async () => {
   const own = await server.newAccount();
   const other = await server.newAccount();

@@ -198,6 +198,8 @@ export const joinLink = (origin: string, token: string): string => `${origin}/#/
 /** The form of an e-mail address, shared with the schemas of routes. */
 export const EMAIL_FORM = { pattern: "^[^@\\s]+@[^@\\s]+$", maxLength: 254 };
 const EMAIL = new RegExp(EMAIL_FORM.pattern);
+/** They come with copied text; the owner of the address could never sign in with it. */
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}/u;
 export const isEmail = (text: string): boolean =>
   EMAIL.test(text) && text.length <= EMAIL_FORM.maxLength;
 /** The form in which addresses are stored and compared. */
@@ -252,7 +254,13 @@ export function createUsers({ store, bus, system, onChange }: UsersOptions): Use
     list: store.list,
     find: store.find,
     invitations: (accountId) => store.invitations(accountId, system.now()),
-    invite: (args) => invite({ ...args, userId: null }, INVITATION_DAYS),
+    invite: async (args) => {
+      if (INVISIBLE.test(args.email)) {
+        throw fieldFault(
+          "email", "The e-mail address contains an invisible character: type it by hand.");
+      }
+      return invite({ ...args, userId: null }, INVITATION_DAYS);
+    },
     resetPassword: async ({ userId, ...args }) => {
       const user = await store.find(args.accountId, userId);
       if (!user) throw noMember();
