@@ -20,7 +20,8 @@ const SILENCE_MS = 90_000;
 const CONNECTIONS_MAX = 2;
 /** Mails that are sent or wait to be tried again; one more is refused. */
 const MAILS_MAX = 500;
-const RETRY_MS = [5000, 30_000, 120_000];
+/** Greylisting servers take a mail from a stranger only after some minutes, usually five. */
+const RETRY_MS = [5000, 30_000, 120_000, 300_000];
 
 const isHere = (host: string): boolean => /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(host);
 

@@ -121,7 +121,7 @@ test("[ML2] temporary refusals by the mail server are retried, permanent ones ar
   assert.deepEqual([server.taken.length, system.waits], [1, [5000, 30_000]]);
   server.refuse(554);
   await assert.rejects(mailer.send(MAIL), codeIs(false, "554"));
-  server.refuse(451, 451, 451, 451);
+  server.refuse(451, 451, 451, 451, 451);
   await assert.rejects(mailer.send(MAIL), codeIs(true, "451"));
   assert.equal(server.taken.length, 1);
   const stranger = createSmtpMailer({
@@ -129,6 +129,16 @@ test("[ML2] temporary refusals by the mail server are retried, permanent ones ar
   });
   await assert.rejects(stranger.send(MAIL), codeIs(false, "535"));
   await stranger.close();
+});
+
+test("[AU365] a mail is retried for longer than servers with greylisting keep strangers waiting", async (context) => {
+  const server = await startMailServer();
+  const system = hasty();
+  const mailer = createSmtpMailer({ url: server.url, from: FROM, system });
+  context.after(() => Promise.all([mailer.close(), server.close()]));
+  server.refuse(450, 450, 450, 450);
+  await mailer.send(MAIL);
+  assert.ok(system.waits.reduce((sum, one) => sum + one, 0) > 5 * 60_000, "postgrey's delay");
 });
 
 /** Closes connections where the test says, or is not ready for a mail. */
