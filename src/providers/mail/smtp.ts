@@ -55,19 +55,24 @@ function addressOf(text: string): { name: string; address: string } {
 
 interface SmtpError extends Error {
   code?: string;
+  /** The code of the error beneath, which says more than that of nodemailer. */
+  originalCode?: string;
   responseCode?: number;
 }
 
 /** Errors of the connection, worth a retry unless the mail had been handed over already. */
 const PASSING = new Set(["ECONNECTION", "ETIMEDOUT", "ESOCKET", "EDNS", "ECONNRESET", "EPROTOCOL"]);
 
+/** The server's certificate is not trusted, or its port speaks no TLS: the settings are wrong. */
+const LASTING = /^(?:CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|ERR_TLS_CERT|ERR_SSL_WRONG_VERSION)/;
+
 /** Retryable before the mail was handed over, and when the server says the failure is temporary. */
 function mailError(error: SmtpError, isHandedOver: boolean): ProviderError {
-  const { code = "", responseCode } = error;
+  const { code = "", originalCode = code, responseCode } = error;
   const retryable = responseCode === undefined
-    ? PASSING.has(code) && !isHandedOver
+    ? PASSING.has(code) && !LASTING.test(originalCode) && !isHandedOver
     : responseCode >= 400 && responseCode < 500;
-  const said = responseCode === undefined ? code : String(responseCode);
+  const said = responseCode === undefined ? originalCode : String(responseCode);
   return new ProviderError(`the mail server refused a mail (${said})`, {
     retryable, cause: error,
   });

@@ -141,6 +141,28 @@ test("[AU365] a mail is retried for longer than servers with greylisting keep st
   assert.ok(system.waits.reduce((sum, one) => sum + one, 0) > 5 * 60_000, "postgrey's delay");
 });
 
+test("[AU366] an untrusted certificate or a port without TLS ends a mail at once, with the reason", async (context) => {
+  const attempts = [
+    ["smtps", { secure: true }, "CERT_HAS_EXPIRED"],
+    ["smtp", { secure: false }, "CERT_HAS_EXPIRED"],
+    ["smtps", { secure: false }, "ERR_SSL_WRONG_VERSION_NUMBER"],
+  ] as const;
+  for (const [scheme, options, reason] of attempts) {
+    // smtp-server's own certificate is not trusted; a cancelled handshake is an error of it.
+    const server = new SMTPServer({ ...TAKES_ALL, ...options }).on("error", () => undefined);
+    const listening = server.listen(0, "0.0.0.0");
+    await once(listening, "listening");
+    // Not an address of the loopback interface, where certificates do not matter.
+    const url = `${scheme}://0.0.0.0:${(listening.address() as AddressInfo).port}`;
+    const system = hasty();
+    const mailer = createSmtpMailer({ url, from: FROM, system });
+    context.after(() => void server.close());
+    context.after(() => mailer.close());
+    await assert.rejects(mailer.send(MAIL), codeIs(false, reason));
+    assert.deepEqual(system.waits, []);
+  }
+});
+
 /** Closes connections where the test says, or is not ready for a mail. */
 async function startRudeServer(context: TestContext) {
   const given = { mails: [] as string[], closesAt: null as string | null, isReady: true };
