@@ -2,6 +2,8 @@
 import { plainText } from "./markdown.ts";
 
 const LINES_MAX = 12;
+/** Orca ignores an announcement whose text Chromium has just reported of the log; this differs. */
+const UNLIKE_THE_LOG = "\u00a0";
 
 export interface Announcer {
   /** Takes the reply so far; with `isComplete`, last words without a full stop are said too. */
@@ -26,8 +28,9 @@ export function createAnnouncer(region: HTMLElement): Announcer {
   let announced = 0;
   const say = (text: string): void => {
     const line = document.createElement("p");
-    line.textContent = text.trim();
-    if (line.textContent === "") return;
+    const words = text.trim();
+    if (words === "") return;
+    line.textContent = words + UNLIKE_THE_LOG;
     region.append(line);
     // Old lines have been read out; a screen reader that walks the page finds them in the log.
     while (region.childElementCount > LINES_MAX) region.firstElementChild?.remove();

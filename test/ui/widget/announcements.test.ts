@@ -8,13 +8,16 @@ const skip = noBrowser();
 const { withWidget, held, close } = await startWorld();
 after(close);
 
-/** Keeps in `told` what is announced to screen readers. */
+/** Keeps in `lines` what is announced to screen readers, and in `told` its words. */
 const TOLD = `{
   const region = document.querySelector("assistant-chat").shadowRoot.querySelector("[aria-live=polite]");
-  window.told = [...region.children].map((line) => line.textContent);
+  window.lines = [...region.children].map((line) => line.textContent);
+  window.told = lines.map((line) => line.trim());
   new MutationObserver((changes) => changes.forEach(({ addedNodes }) =>
-    addedNodes.forEach((line) => told.push(line.textContent))))
-    .observe(region, { childList: true });
+    addedNodes.forEach((line) => {
+      lines.push(line.textContent);
+      told.push(line.textContent.trim());
+    }))).observe(region, { childList: true });
 }`;
 
 test("[WG16] screen readers announce whole sentences, each once", { skip }, async () => {
@@ -53,5 +56,22 @@ test("[WG322] screen readers announce words, not the marks of lists, tables, quo
     assert.equal(told.slice(told.indexOf("Hi!") + 1).join(" ").replaceAll(/\s+/g, " "),
       "1. Tea 2. Milk Day, Open Monday, nine So it is. let tea; Ten Nine");
     assert.deepEqual(told.filter((line) => /^\d+\.$/.test(line)), []);
+  });
+});
+
+test("[WG323] no announcement has the very text of a line in the log", { skip }, async () => {
+  await withWidget({}, async (seen) => {
+    await open(seen);
+    await seen.page.evaluate(TOLD);
+    const reply = held(1, ["Yes, we do.\n\nShall", " I book one?"]);
+    await seen.say("Hello");
+    await until(seen.page, `told.includes("Yes, we do.")`);
+    reply.go();
+    await isAnswered(seen);
+    await until(seen.page, `told.includes("Shall I book one?")`);
+    const shown = await seen.log.locator("p").allTextContents();
+    assert.deepEqual(shown, ["Hi!", "Yes, we do.", "Shall I book one?"]);
+    const lines = await seen.page.evaluate<string[]>("lines");
+    assert.deepEqual(lines.filter((line) => shown.includes(line)), []);
   });
 });

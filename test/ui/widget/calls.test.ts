@@ -124,7 +124,7 @@ test("[WG308] screen readers announce once each that a call has ended and that a
       const region = document.querySelector("assistant-chat").shadowRoot.querySelector("[aria-live=polite]");
       window.told = [];
       new MutationObserver((changes) => changes.forEach(({ addedNodes }) =>
-        addedNodes.forEach((line) => told.push(line.textContent))))
+        addedNodes.forEach((line) => told.push(line.textContent.trim()))))
         .observe(region, { childList: true });
     }`);
     await press(seen, "Start a call");
