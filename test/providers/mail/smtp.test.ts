@@ -7,6 +7,7 @@ import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { ProviderError } from "#core/faults.ts";
 import { createSystem, type System } from "#core/system.ts";
 import { createSmtpMailer } from "#providers/mail/smtp.ts";
+import { createHastySystem } from "#support/hasty-system.ts";
 import { startMailServer } from "#support/mail-server.ts";
 
 const FROM = "Parley <parley@example.com>";
@@ -15,19 +16,6 @@ const MAIL = { to: "ana@example.com", subject: "Jemand wartet: grüß dich", tex
 const TAKES_ALL: SMTPServerOptions = {
   authOptional: true, disableReverseLookup: true,
   onData: (stream, _, done) => void stream.resume().once("end", () => done()),
-};
-
-/** Waits are over at once. */
-const hasty = (): System & { waits: number[] } => {
-  const waits: number[] = [];
-  const system = createSystem();
-  return {
-    ...system, waits,
-    after: (delayMs, run) => {
-      waits.push(delayMs);
-      return system.after(0, run);
-    },
-  };
 };
 
 const codeIs = (retryable: boolean, said: string) => (error: unknown): boolean =>
@@ -95,7 +83,7 @@ test("[AU353] a mail server on this machine is used whoever issued its certifica
     await once(listening, "listening");
     const { port } = listening.address() as AddressInfo;
     const url = `${secure ? "smtps" : "smtp"}://127.0.0.1:${port}`;
-    const mailer = createSmtpMailer({ url, from: FROM, system: hasty() });
+    const mailer = createSmtpMailer({ url, from: FROM, system: createHastySystem() });
     await mailer.send(MAIL);
     await mailer.close();
   }
@@ -111,7 +99,7 @@ test("[AU354] a mail is marked as automatic, so that no program answers it", asy
 
 test("[ML2] temporary refusals by the mail server are retried, permanent ones are not", async (context) => {
   const server = await startMailServer();
-  const system = hasty();
+  const system = createHastySystem();
   const mailer = createSmtpMailer({
     url: server.url.replace("//", "//parley:let%20me%20in@"), from: FROM, system,
   });
@@ -133,7 +121,7 @@ test("[ML2] temporary refusals by the mail server are retried, permanent ones ar
 
 test("[AU365] a mail is retried for longer than servers with greylisting keep strangers waiting", async (context) => {
   const server = await startMailServer();
-  const system = hasty();
+  const system = createHastySystem();
   const mailer = createSmtpMailer({ url: server.url, from: FROM, system });
   context.after(() => Promise.all([mailer.close(), server.close()]));
   server.refuse(450, 450, 450, 450);
@@ -154,7 +142,7 @@ test("[AU366] an untrusted certificate or a port without TLS ends a mail at once
     await once(listening, "listening");
     // Not an address of the loopback interface, where certificates do not matter.
     const url = `${scheme}://0.0.0.0:${(listening.address() as AddressInfo).port}`;
-    const system = hasty();
+    const system = createHastySystem();
     const mailer = createSmtpMailer({ url, from: FROM, system });
     context.after(() => void server.close());
     context.after(() => mailer.close());
@@ -190,7 +178,7 @@ async function startRudeServer(context: TestContext) {
 
 test("[AU357] a mail the server may have accepted is not resent; a mail sent again is identical", async (context) => {
   const { given, url } = await startRudeServer(context);
-  const mailer = createSmtpMailer({ url, from: FROM, system: hasty() });
+  const mailer = createSmtpMailer({ url, from: FROM, system: createHastySystem() });
   context.after(() => mailer.close());
   for (const place of ["RCPT", "DATA"]) {
     given.closesAt = place;

@@ -33,7 +33,7 @@ export function transcriptRoutes(
     }),
     responses: {
       202: {
-        description: "The mail server accepted it",
+        description: "The mail server accepted it, or is still being tried",
         schema: Type.Object({ status: Type.Literal(true, about("Always true.")) }),
       },
       403: { description: "The assistant does not offer transcripts, or this server cannot send "

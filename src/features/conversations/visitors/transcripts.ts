@@ -6,7 +6,7 @@ import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { createRateLimiter } from "#core/rate-limit.ts";
-import type { System } from "#core/system.ts";
+import { wait, type System } from "#core/system.ts";
 import { localDateTime } from "#core/zones.ts";
 import type { Mailer } from "#providers/mail/port.ts";
 import type { Message } from "#features/conversations/records.ts";
@@ -15,6 +15,8 @@ const HOUR_MS = 3_600_000;
 const OF_CONVERSATION_PER_HOUR = 3;
 const OF_ADDRESS_PER_HOUR = 6;
 const OF_ASSISTANT_PER_HOUR = 60;
+/** A mail server that is away or wants to be asked later keeps no visitor waiting. */
+const ANSWERED_WITHIN_MS = 20_000;
 const EMAIL = /^[^\s@<>"]+@[^\s@<>".]+\.[^\s@<>"]+$/;
 
 interface TranscriptOptions {
@@ -42,7 +44,10 @@ export function createTranscripts({ mailer, system, log }: TranscriptOptions) {
     mailer.isSetUp && settings.widget_settings.transcripts === true;
   return {
     isOffered,
-    /** Resolves once the mail server has it; throws a Fault: 403, 422, 429 or 502. */
+    /**
+     * Resolves once the mail server has it, or after ANSWERED_WITHIN_MS if it is still being tried;
+     * throws a Fault: 403, 422, 429 or 502.
+     */
     send: async ({ assistant, uuid, from, email, messages }: {
       assistant: Assistant; uuid: string; from: string; email: string; messages: Message[];
     }): Promise<void> => {
@@ -60,15 +65,17 @@ export function createTranscripts({ mailer, system, log }: TranscriptOptions) {
         });
       }
       for (const [at, one] of limits.entries()) one.take(keys[at] ?? "");
-      try {
-        await mailer.send({
-          to: email, subject: `Your chat with ${assistant.name.replaceAll(/\s+/g, " ")}`,
-          text: messages.map((message) => lineOf(message, assistant)).join("\n\n"),
-        });
-      } catch (error) {
+      const answered = new AbortController();
+      const sent = mailer.send({
+        to: email, subject: `Your chat with ${assistant.name.replaceAll(/\s+/g, " ")}`,
+        text: messages.map((message) => lineOf(message, assistant)).join("\n\n"),
+      }).catch((error: unknown) => {
         log.warn({ err: error, assistant_id: assistant.id }, "could not send a transcript");
+        if (answered.signal.aborted) return;
         throw new Fault(502, "The transcript could not be sent.", { cause: error });
-      }
+      });
+      const late = wait(system, ANSWERED_WITHIN_MS, answered.signal);
+      await Promise.race([sent, late]).finally(() => answered.abort());
     },
   };
 }
