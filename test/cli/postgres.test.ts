@@ -4,6 +4,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { askUntil } from "#support/asking.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { startNats, withoutNats } from "#support/nats.ts";
 import { startOwnPostgres } from "#support/own-postgres.ts";
@@ -112,10 +113,36 @@ test("[CL220] doctor says why a PostgreSQL stores nothing: it is only read, or w
   const check = "changes";
   assert.deepEqual(await changes(), {
     check, ok: false,
-    detail: "not possible: each commit waits for a standby of synchronous_standby_names, and none is there",
+    detail: "not possible: each commit waits for standbys of synchronous_standby_names: 1 needed, 0 there",
   });
   await own.set("default_transaction_read_only", "on");
   assert.deepEqual(await changes(), {
     check, ok: false, detail: "not possible: default_transaction_read_only is on",
   });
+});
+
+test("[CL221] doctor says that fewer synchronous standbys are there than each commit waits for", { skip }, async (context) => {
+  const own = await startOwnPostgres();
+  context.after(() => own.close());
+  await (await openPostgres({ url: own.url, writesMax: 10, isSmall: true })).close();
+  const standby = await startOwnPostgres({ standbyOf: own });
+  context.after(() => standby.close());
+  const changes = async (names: string): Promise<string | undefined> => {
+    await own.set("synchronous_standby_names", names);
+    const state = names.startsWith("ANY") ? "quorum" : "sync";
+    await askUntil(
+      () => own.query("SELECT FROM pg_stat_replication WHERE sync_state = $1", [state]),
+      (rows) => rows.length === 1);
+    const ran = await parley(dataDir, ["doctor", "--json"], { PARLEY_DATABASE_URL: own.url });
+    const { findings } = json(ran) as unknown as Findings;
+    return findings.find(({ check }) => check === "changes")?.detail;
+  };
+  const tooFew = "not possible: each commit waits for standbys of synchronous_standby_names: "
+    + "2 needed, 1 there";
+  for (const names of ["ANY 2 (standby, other)", "first 2 (standby, other)", "2(standby, other)"]) {
+    assert.equal(await changes(names), tooFew, names);
+  }
+  for (const names of ["ANY 1 (standby, other)", "standby", "*"]) {
+    assert.equal(await changes(names), undefined, names);
+  }
 });

@@ -86,7 +86,7 @@ export async function startOwnPostgres(
     }
   };
   const set = async (name: string, value: string): Promise<void> => {
-    await query(`ALTER SYSTEM SET ${name} = ${value}`);
+    await query(`ALTER SYSTEM SET ${name} = '${value}'`);
     await query("SELECT pg_reload_conf()");
     await askUntil(() => query(`SHOW ${name}`), ([row]) => Object.values(row!)[0] === value);
   };

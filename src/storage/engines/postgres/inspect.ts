@@ -31,16 +31,19 @@ const STANDBYS = `
     coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0) AS "lagBytes"
   FROM pg_stat_replication ORDER BY application_name`;
 
-/** Commits wait for standbys named in the settings, even if there are none. */
+/** Commits wait for as many standbys as the settings want, even if fewer are there. */
 const REFUSAL = `
   SELECT CASE
     WHEN current_setting('transaction_read_only') = 'on' THEN 'default_transaction_read_only is on'
-    WHEN current_setting('synchronous_standby_names') <> ''
-      AND current_setting('synchronous_commit') <> 'local'
-      AND NOT EXISTS (
-        SELECT 1 FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))
-    THEN 'each commit waits for a standby of synchronous_standby_names, and none is there'
-  END AS refusal`;
+    WHEN names <> '' AND current_setting('synchronous_commit') <> 'local' AND there < needed
+    THEN format('each commit waits for standbys of synchronous_standby_names: %s needed, %s there',
+      needed, there)
+  END AS refusal
+  FROM (SELECT current_setting('synchronous_standby_names') AS names) AS setting,
+    LATERAL (SELECT coalesce(
+      substring(names FROM '(?i)^ *(?:(?:any|first) *)?([0-9]+) *[(]')::int, 1) AS needed) AS wanted,
+    (SELECT count(*) AS there FROM pg_stat_replication
+      WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')) AS standbys`;
 
 export async function inspectServer(url: string, system: System): Promise<ServerFindings> {
   const named = "PARLEY_DATABASE_URL";
