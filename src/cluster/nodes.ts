@@ -3,6 +3,7 @@
 // lease runs out; what an earlier process left is recovered by the same code. Started by app.ts.
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import { createRecurring } from "#core/recurring.ts";
 import { aheadMs, wait, type Instant, type System } from "#core/system.ts";
 import type { Cluster, NodeView, Owned, Waiting } from "./cluster.ts";
 import { WireFault, type Wire } from "./wire.ts";
@@ -95,6 +96,10 @@ export interface Nodes extends Cluster {
   /** Called when this node owns nothing any more. Idempotent. */
   leave(): Promise<void>;
 }
+
+/** What is logged as failed, and as working again. */
+const BEATING = "renewing this node's lease";
+const SEEING = "checking the other nodes";
 
 const subjectOf = (nodeId: number): string => `there.${nodeId}`;
 const EMPTY = new Uint8Array();
@@ -223,15 +228,19 @@ function createRound({ options, life, holds, lose, look }: {
 }) {
   let beating: Promise<void> | null = null;
   let seeing: Promise<void> | null = null;
-  const failed = (error: unknown): void => {
+  const recurring = createRecurring(options.log);
+  const failed = (what: string) => (error: unknown): void => {
     life.steadyMs = null;
     life.wasAway = true;
-    options.log.warn({ err: error }, "could not renew this node's lease");
+    recurring.failed(what, error);
   };
+  const see = (now: Instant): Promise<void> => look.see(now)
+    .then(() => recurring.succeeded(SEEING), failed(SEEING))
+    .finally(() => (seeing = null));
   const beatAndSee = async (): Promise<void> => {
     const now = await look.beat();
-    if (now === null) return;
-    seeing ??= look.see(now).catch(failed).finally(() => (seeing = null));
+    recurring.succeeded(BEATING);
+    if (now !== null) seeing ??= see(now);
   };
   const endIfOthersMay = async (): Promise<void> => {
     // A process that was paused learns from its own beat, not from others that may be as late.
@@ -243,7 +252,7 @@ function createRound({ options, life, holds, lose, look }: {
   return {
     begin: (): void => {
       if (life.isLost) return;
-      beating ??= beatAndSee().catch(failed).finally(() => (beating = null));
+      beating ??= beatAndSee().catch(failed(BEATING)).finally(() => (beating = null));
       if (!holds()) void endIfOthersMay();
     },
     settled: async (): Promise<void> => {

@@ -5,6 +5,7 @@
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
+import { createRecurring } from "#core/recurring.ts";
 import { OneOf } from "#core/schema.ts";
 import type { System, Timer } from "#core/system.ts";
 import { PASSING_TYPES, type EventBus, type Notice } from "#events/bus.ts";
@@ -203,6 +204,9 @@ function createCatchUp({ bus, events, system, log }: NoticesOptions) {
   };
 }
 
+/** What is logged as failed, and as working again. */
+const LOOKING = "checking for commits of other nodes";
+
 /** Polls for the newest sequences of all followed accounts. */
 function createLook(
   { wire, events, system, log }: NoticesOptions,
@@ -211,6 +215,7 @@ function createLook(
 ): { close(): void } {
   let timer: Timer | null = null;
   let isClosed = false;
+  const recurring = createRecurring(log);
   const look = async (): Promise<void> => {
     for (const [accountId, followed] of following) {
       if (followed.topics.size > 0) continue;
@@ -234,7 +239,7 @@ function createLook(
   };
   const now = (): void => {
     timer?.cancel();
-    look().catch((error: unknown) => log.error({ err: error }, "could not check for commits of other nodes"))
+    look().then(() => recurring.succeeded(LOOKING), (error) => recurring.failed(LOOKING, error))
       .finally(again);
   };
   const unlisten = wire?.onState(now);

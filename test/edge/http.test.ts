@@ -3,10 +3,8 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { Fault } from "#core/faults.ts";
 import { createRateLimiter } from "#core/rate-limit.ts";
 import { createSystem } from "#core/system.ts";
-import { toFault } from "#http/errors.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer();
@@ -385,17 +383,6 @@ test("[ER149] links say https only when a trusted proxy says so", async () => {
   assert.equal(await firstPage(behind), "https:");
   assert.equal(await firstPage(server), "http:");
   await behind.close();
-});
-
-test("[ER150] a 500 with the contract's own text is logged with its cause", () => {
-  const logged: unknown[] = [];
-  const log = { error: ({ err }: { err: unknown }) => void logged.push(err) } as never;
-  const cause = new Error("a defect");
-  const failed = new Fault(500, "Failed to create document. Please try again.", { cause });
-  assert.equal(toFault(failed, log, null), failed);
-  toFault(new Fault(404, "Not found", { cause }), log, null);
-  toFault(new Fault(501, "Not here"), log, null);
-  assert.deepEqual(logged, [cause]);
 });
 
 test("[ER151] create routes treat null or blank for an optional field as left out", async () => {

@@ -45,7 +45,9 @@ export function toFault(error: unknown, log: Logger, request: HttpRequest | null
   const trouble = storageTrouble(error);
   if (trouble !== null) {
     const what = error instanceof StorageFailure ? "storage failed" : "the disk is full";
-    log.error({ err: error, req_id: request?.id }, what);
+    // Every request fails while the database is away: a line each, without stacks.
+    const { cause } = error as Error;
+    log.error({ error: String(error), cause: cause && String(cause), req_id: request?.id }, what);
     return new Fault(503, trouble, { retryAfterS: STORAGE_RETRY_S });
   }
   log.error({ err: error, req_id: request?.id, path: request?.path }, "request failed");

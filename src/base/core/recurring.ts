@@ -1,0 +1,25 @@
+// Failures of work that is repeated every few seconds: each is logged once, not again and again.
+import type { Logger } from "./logger.ts";
+
+interface Recurring {
+  /** Logged unless `what` failed for the same reason the last time. */
+  failed(what: string, error: unknown): void;
+  /** Says so if it failed the last time. */
+  succeeded(what: string): void;
+}
+
+/** `what` names the work as the subject of a sentence: "renewing this node's lease". */
+export function createRecurring(log: Pick<Logger, "error" | "info">): Recurring {
+  const reasons = new Map<string, string>();
+  return {
+    failed: (what, error) => {
+      const reason = String(error);
+      if (reasons.get(what) === reason) return;
+      reasons.set(what, reason);
+      log.error({ err: error }, `${what} failed`);
+    },
+    succeeded: (what) => {
+      if (reasons.delete(what)) log.info(`${what} works again`);
+    },
+  };
+}
