@@ -65,8 +65,9 @@ function mount(script: HTMLScriptElement, options: Options): void {
   };
   let { body } = document;
   const settle = (): void => {
-    // When a site replaces the body, a tag in the head survives: the chat goes into the new body.
-    if (!host.isConnected && !body.isConnected && script.isConnected) document.body.append(host);
+    // A site that replaces the body keeps the tag in the head, or has one that does not run again
+    // on the next page (Astro): the chat goes into the new body.
+    if (!host.isConnected && !body.isConnected && isWanted(owner)) document.body.append(host);
     body = document.body;
     if (host.isConnected) begin();
     else end();
@@ -82,6 +83,9 @@ const tagsIn = (root: ParentNode): HTMLScriptElement[] => [
   ...[...root.querySelectorAll("*")].flatMap(({ shadowRoot }) => shadowRoot ? tagsIn(shadowRoot) : []),
   ...root.querySelectorAll<HTMLScriptElement>("script[data-assistant], script[data-assistant-id]"),
 ];
+
+const isWanted = (owner: string | null): boolean =>
+  tagsIn(document).some((tag) => ownerOf(readOptions(tag)) === owner);
 
 function isThere(script: HTMLScriptElement): boolean {
   const options = readOptions(script);
