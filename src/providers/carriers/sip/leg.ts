@@ -6,7 +6,7 @@ import type { System, Timer } from "#core/system.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 import type { Leg, LegEndCause, LegEvent, LegQuality } from "#providers/carriers/port.ts";
 import type { Dialog, DialogEvents } from "./dialogs/call-types.ts";
-import { isAddress, mayLeadTo, plainHost, type MayReach } from "./transport/peer.ts";
+import { isAddress, isBehindNat, mayLeadTo, plainHost, type MayReach } from "./transport/peer.ts";
 import type { Names } from "./trunks/trunk-roster.ts";
 import type { Codec } from "./grammar/codec-names.ts";
 import { openRtpSession, type RtpSession } from "./media/rtp-session.ts";
@@ -85,6 +85,8 @@ export class SipLeg implements Leg {
   /** Telephone events were agreed on, or nothing is agreed on yet. */
   #hasEvents = true;
   #latest: Agreed | null = null;
+  /** A refresh names the same address again. */
+  #warnedOf = "";
   /** Keyed by the name in the far end's SDP; empty until it is resolved. */
   readonly #addresses = new Map<string, string>();
   /** Times out a transfer whose outcome nobody reports. */
@@ -260,8 +262,17 @@ export class SipLeg implements Leg {
     const { remote } = agreed;
     const address = isAddress(remote.host) ? remote.host : this.#addressOf(remote.host);
     const isAllowed = address !== "" && mayLeadTo(address, this.#peerHost, this.#options.mayReach);
+    if (!isAllowed && address !== "" && !agreed.isHeld) this.#warnOf(address);
     const host = plainHost(isAllowed ? address : this.#peerHost);
     this.#rtp?.agree({ ...agreed, remote: { ...remote, host } });
+  }
+
+  /** A call that nobody hears looks like any other otherwise; NATs are found without the SDP. */
+  #warnOf(address: string): void {
+    if (isBehindNat(address, this.#peerHost) || address === this.#warnedOf) return;
+    this.#warnedOf = address;
+    this.#options.log.warn({ address, source: this.#peerHost },
+      "a call's audio is at an address this server may not send to, so it may be silent both ways: a private network can be allowed with PARLEY_ALLOW_PRIVATE_NETWORKS");
   }
 
   /** Empty for a name that is not resolved; the audio is led there as soon as it is. */

@@ -1,5 +1,6 @@
 // Names where a telephone's description has its address (RFC 8866 5.7): resolved while the call
-// goes on, and led to no place that an address would not lead to.
+// goes on, and led to no place that an address would not lead to. Where that leaves a call silent,
+// the log says so.
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -8,6 +9,7 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
+import { isBehindNat } from "#providers/carriers/sip/transport/peer.ts";
 import { test } from "#support/bounded-test.ts";
 import { createReceived } from "#support/received.ts";
 import { trunkOf } from "#support/sip-hops.ts";
@@ -27,6 +29,8 @@ const ADDRESSES: Record<string, string[]> = {
 
 async function openCarrier() {
   const asked: string[] = [];
+  const warned: unknown[] = [];
+  const log = Object.assign(createLogger("silent"), { warn: (it: unknown) => warned.push(it) });
   const offers = createReceived<{ kind: "offer"; offer: Offer }>();
   const carrier = open(await createSipCarrier({
     host: "0.0.0.0", port: 0, publicHost: null, tls: null, rtpPorts: null,
@@ -39,11 +43,11 @@ async function openCarrier() {
         return found ? Promise.resolve(found) : Promise.reject(new Error("ENOTFOUND"));
       },
     },
-    system: createSystem(), log: createLogger("silent"),
+    system: createSystem(), log,
     onOffer: (offer) => offers.receive({ kind: "offer", offer }),
   }));
   carrier.setTrunks([trunkOf({ address: "127.0.0.1" })]);
-  return { carrier, offers, asked };
+  return { carrier, offers, asked, warned };
 }
 
 async function openMedia(host: string, port: number) {
@@ -117,4 +121,36 @@ test("[SI196] a call has at most four names resolved", async () => {
   }
   assert.deepEqual(asked, [1, 2, 3, 4].map((number) => `n${number}.example.com`));
   leg.hangUp();
+});
+
+test("[SI199] a call whose audio is at an address the server may not send to is logged, once, unless a NAT explains it or the call is held", async () => {
+  const { carrier, offers, warned } = await openCarrier();
+  const wire = open(await createWire());
+  const say = (method: string, cseq: number, to: string | null, host = "", direction = "sendrecv") => {
+    const sdp = `${SDP("wire").replace("c=IN IP4 127.0.0.1", `c=IN IP4 ${host}`)}a=${direction}\r\n`;
+    wire.say(carrier.port, requestText(method, wire, {
+      "Call-ID": "silent", "From": "<sip:wire@example.org>;tag=silent", "CSeq": `${cseq} ${method}`,
+      ...(to === null ? {} : { "To": to }),
+    }, host === "" ? "" : sdp).replace("sip:bob@127", "sip:+14155550100@127"));
+  };
+  say("INVITE", 1, null, "0.0.0.0");
+  const received = createReceived<LegEvent>();
+  const leg = carrier.inbound.answer((await offers.event("offer")).offer.id, received.receive);
+  const to = (await wire.heard.event("200")).message.headers.get("To");
+  say("ACK", 1, to);
+  await received.event("answered");
+  const offered = async (cseq: number, host: string, direction?: string) => {
+    say("INVITE", cseq, to, host, direction);
+    await wire.heard.event("200", cseq - 1);
+    say("ACK", cseq, to);
+  };
+  await offered(2, "127.0.0.3", "sendonly");
+  await offered(3, "127.0.0.2");
+  assert.deepEqual(warned, []);
+  await offered(4, "127.0.0.3");
+  await offered(5, "127.0.0.3");
+  assert.deepEqual(warned, [{ address: "127.0.0.3", source: "127.0.0.1" }]);
+  leg.hangUp();
+  assert.equal(isBehindNat("10.0.0.1", "198.51.100.7"), true);
+  assert.equal(isBehindNat("10.0.0.1", "192.168.0.1"), false);
 });

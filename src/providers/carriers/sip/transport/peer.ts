@@ -53,14 +53,17 @@ export function addressOf(uriText: string): string | null {
 /** Whether the server may send to the IP address, whoever names it. */
 export type MayReach = (address: string) => boolean;
 
+/** A private address named by a peer with a public one: a device that does not know its own. */
+export const isBehindNat = (address: string, peerHost: string): boolean =>
+  isInside(plainHost(address), PRIVATE) && !isInside(plainHost(peerHost), PRIVATE);
+
 /**
- * Whether a peer may make us send to this address: its own, or one that the server may reach. A
- * private address is not accepted from a peer with a public one, because that is a device that does
- * not know its own address.
+ * Whether a peer may make us send to this address: its own, or one that the server may reach and
+ * that is not behind its NAT.
  */
 export function mayLeadTo(address: string, peerHost: string, mayReach: MayReach): boolean {
-  const [host, own] = [plainHost(address), plainHost(peerHost)];
-  return host === own || ((!isInside(host, PRIVATE) || isInside(own, PRIVATE)) && mayReach(host));
+  const host = plainHost(address);
+  return host === plainHost(peerHost) || (!isBehindNat(host, peerHost) && mayReach(host));
 }
 
 /**
