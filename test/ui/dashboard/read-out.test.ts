@@ -1,12 +1,12 @@
 // What a screen reader is told of what comes by itself: each thing once.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser, until } from "#support/browser.ts";
+import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
-const { model, server, withDashboard, close } = await startDashboard();
+const { server, withDashboard, close } = await startDashboard();
 after(close);
 
 /** As browsers take changes of live regions: all of an atomic region, else what was added. */
@@ -67,33 +67,5 @@ test("[DB756] a waiting page is announced once, not every second", { skip }, asy
     await words.filter({ hasText: "in 1 s." }).waitFor();
     assert.equal(await page.evaluate(times("waits and continues by itself")), 1);
     await words.waitFor({ state: "detached" });
-  });
-});
-
-test("[DB773] a reply in the test chat is announced once, when it is complete", { skip }, async () => {
-  const { id } = await newAssistant(server, { initial_message: "Hi!" });
-  await withDashboard(async ({ page, go }) => {
-    await go(`/assistants/${id}/test`);
-    const start = page.getByRole("button", { name: "Start the conversation" });
-    await start.waitFor();
-    await page.evaluate(LISTEN);
-    await start.click();
-    const log = page.getByRole("log");
-    await log.getByText("Hi!").waitFor();
-    const box = page.getByRole("textbox", { name: "Message" });
-    // The same words twice are two replies.
-    for (const count of [1, 2]) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      model.script(() => ({ tokens: ["We ", "are ", "open."], hold: promise, holdAfter: 1 }));
-      await box.fill("Are you?");
-      await box.press("Enter");
-      await log.getByText("We", { exact: true }).waitFor();
-      resolve();
-      await until(page, `${times("We are open.")} === ${count}`);
-      await page.getByRole("button", { name: "Send" }).waitFor();
-    }
-    assert.deepEqual(await page.evaluate(`said.filter((one) => /Hi|We|You/.test(one))`), [
-      "Assistant: Hi!", "Assistant: We are open.", "Assistant: We are open.",
-    ]);
   });
 });

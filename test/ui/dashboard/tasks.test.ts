@@ -84,7 +84,7 @@ const ASSISTANT: Task = [7, async ({ page, click, navigate }) => {
   const box = page.getByRole("textbox", { name: "Message", exact: true });
   await box.fill("When are you open?");
   await box.press("Enter");
-  await page.getByRole("log").getByText("From nine to five.").waitFor();
+  await page.getByText("From nine to five.").waitFor();
   await click("link", "Embed");
   await page.getByText("data-assistant=").first().waitFor();
   await navigate("Conversations");

@@ -1,6 +1,6 @@
 // A real conversation to test the assistant with, free of charge and with unsaved changes:
 // streamed, with its function calls, and with values for its variables.
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useMay } from "#ui/dashboard/data/rights.tsx";
 import { Markdown } from "#ui/dashboard/kit/markdown.tsx";
 import { Button, sentByEnter, TextArea, TextField, tooLong } from "#ui/dashboard/kit/controls.tsx";
@@ -50,7 +50,6 @@ function ChatCard({ test: { chat, given, isDraft } }: { test: Test }) {
       )}
       {warnings.tool_ids && <Notice tone="warn">{warnings.tool_ids}</Notice>}
       <Log chat={chat} start={() => chat.start(filled)} />
-      <Newest lines={chat.lines} />
       <Problem chat={chat} />
       <Composer chat={chat} send={(text) => chat.send(text, filled)} />
     </Card>
@@ -109,26 +108,12 @@ function Log({ chat, start }: { chat: Chat; start(): Promise<void> }) {
   const isWaiting = isBusy && lines.at(-1)?.role === "user";
   return (
     <div
-      {...list} class="assistants-log" role="log" aria-live="off" aria-label="Conversation"
-      aria-busy={isBusy} tabIndex={0}
+      {...list} class="assistants-log" role="log" aria-label="Conversation" aria-busy={isBusy}
+      tabIndex={0}
     >
       {lines.map((line, at) => <Said key={at} line={line} />)}
       {isWaiting && <p class="assistants-said assistant"><Dots /></p>}
     </div>
-  );
-}
-
-/** Read out once it is complete: from the log, Orca would read all so far with each piece. */
-function Newest({ lines }: { lines: readonly Line[] }) {
-  const at = lines.findLastIndex(({ role, state }) => role === "assistant" && state !== "writing");
-  const line = lines[at];
-  const found = useRef(line);
-  return (
-    <p class="hidden-visually" role="status">
-      {line && line !== found.current && (
-        <span key={at}><span>{"Assistant: "}</span>{line.text}</span>
-      )}
-    </p>
   );
 }
 
