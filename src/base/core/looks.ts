@@ -1,5 +1,7 @@
 // Looks for work on request: one look at a time, and one more for everything that is requested
 // meanwhile. Used by background work that is driven by the database.
+import type { Logger } from "./logger.ts";
+import { createRecurring } from "./recurring.ts";
 import { nextTurn } from "./system.ts";
 
 interface Looks {
@@ -9,8 +11,9 @@ interface Looks {
   settled(): Promise<void>;
 }
 
-/** `look` works until it finds nothing more to do; its rejection is passed to `failed`. */
-export function createLooks(look: () => Promise<void>, failed: (error: unknown) => void): Looks {
+/** `look` works until it finds nothing more to do; `what` names it in the log where it fails. */
+export function createLooks(look: () => Promise<void>, log: Logger, what: string): Looks {
+  const recurring = createRecurring(log);
   let isAsked = false;
   let looking: Promise<void> | null = null;
   const run = async (): Promise<void> => {
@@ -22,7 +25,10 @@ export function createLooks(look: () => Promise<void>, failed: (error: unknown) 
   };
   const ask = (): void => {
     isAsked = true;
-    looking ??= run().catch(failed).finally(() => {
+    looking ??= run().then(
+      () => recurring.succeeded(what),
+      (error: unknown) => recurring.failed(what, error),
+    ).finally(() => {
       looking = null;
       // Asked for after the last look and before this line.
       if (isAsked) ask();

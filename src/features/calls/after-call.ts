@@ -35,13 +35,13 @@ export function createAfterCall(options: CallingOptions): AfterCall {
     working.set(callId, work);
     return work;
   };
-  const failed = (error: unknown): void =>
-    log.error({ err: error }, "could not finish an ended call");
   const looks = createLooks(async () => {
     for (const callId of await toFinish(system.now())) {
-      if (!working.has(callId)) await finish(callId).catch(failed);
+      if (working.has(callId)) continue;
+      await finish(callId).catch((error: unknown) =>
+        log.error({ err: error, call_id: callId }, "could not finish an ended call"));
     }
-  }, failed);
+  }, log, "looking up ended calls");
   return { finish, look: looks.ask, leave: () => leaving.abort() };
 }
 

@@ -85,7 +85,7 @@ export function createEvaluations(options: EvaluationOptions) {
       if (working.size >= atOnceMax || closing.signal.aborted || !isOurs()) return;
       if (!working.has(due.id) && !over.has(due.id)) begin(due);
     }
-  }, (error) => log.error({ err: error }, "could not look up evaluations"));
+  }, log, "looking up evaluations");
   const wake = looks.ask;
   return {
     /** Resumes evaluations that were due before the start. */

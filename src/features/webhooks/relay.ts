@@ -119,7 +119,7 @@ export function createRelay(options: RelayOptions): Relay {
     // An endpoint that waits for a retry has a timer.
     for (const endpointId of endpointIds) if (!loops.get(endpointId)?.timer) begin(endpointId);
   };
-  const looks = createLooks(look, (error) => log.error({ err: error }, "could not read the webhook queue"));
+  const looks = createLooks(look, log, "reading the webhook queue");
   return {
     start: looks.ask,
     look: () => {
