@@ -124,7 +124,7 @@ export interface WebhookStore {
   }): Promise<Delivery | null>;
   /** Endpoints with waiting deliveries after this id, and the newest id of all. */
   waiting(afterId: number): Promise<{ endpointIds: number[]; newestId: number }>;
-  /** The next delivery of an endpoint. */
+  /** The next delivery of an endpoint; null: none waits, or the endpoint is disabled. */
   head(endpointId: number): Promise<Head | null>;
   /** Resolves to the node that now owns the endpoint: this one, unless another had it. */
   take(args: { accountId: number; endpointId: number }): Promise<number>;

@@ -182,7 +182,7 @@ export function createWebhookStore(
     head: async (endpointId) => {
       const row = await head.get({ endpointId });
       const found = row && await byId.get({ endpointId });
-      return row && found
+      return row && found?.status === "active"
         ? {
             delivery: deliveryFromRow(row), endpoint: endpointFromRow(found),
             ownerId: found.owner_id,

@@ -93,6 +93,23 @@ test("[WH100] after a change of address an endpoint counts as failing from the n
   await server.call("DELETE", `/user/webhook-endpoints/${id}`);
 });
 
+test("[WH111] an endpoint that was disabled is sent nothing; what waits for it is sent once it is enabled", async () => {
+  for (const one of [receiver, other]) one.answer(null);
+  const [before, beforeOther] = [receiver.received.length, other.received.length];
+  const newEndpoint = async (url: string): Promise<string> => {
+    const made = await server.call("POST", "/user/webhook-endpoints", { body: { url } });
+    return `/user/webhook-endpoints/${made.body.data.id}`;
+  };
+  const [disabled, active] = [await newEndpoint(receiver.url), await newEndpoint(other.url)];
+  await server.call("PUT", disabled, { body: { status: "disabled" } });
+  for (const path of [disabled, active]) await server.call("POST", `${path}/test`);
+  await other.until(beforeOther + 1);
+  assert.equal(receiver.received.length, before);
+  await server.call("PUT", disabled, { body: { status: "active" } });
+  await receiver.until(before + 1);
+  for (const path of [disabled, active]) await server.call("DELETE", path);
+});
+
 test("[WH92] an endpoint that is hurried while its next message is read gets it at once", async () => {
   const system = createManualSystem();
   const endpoint = { id: 1, accountId: 1, url: "https://hooks.example.com/" } as Endpoint;
