@@ -170,7 +170,7 @@ function retryRoute(campaigns: Campaigns): Route {
         description: "Done",
         schema: savedOf(Type.Object(
           { retried: Count("The number of leads put back in the queue.", 17) },
-          about("A message."))),
+          about("What was done."))),
       },
       ...missing,
     },

@@ -67,7 +67,7 @@ const OPTIONAL = {
     minItems: 1, maxItems: 7, ...about("Weekdays on which to call. Defaults to all.", ["monday"]),
   })),
   max_retries: Type.Optional(Type.Integer({
-    minimum: 1, maximum: 5, default: 3, ...about("The maximum number of calls to a lead."),
+    minimum: 1, maximum: 5, default: 3, ...about("The maximum number of calls after the first."),
   })),
   retry_interval: Type.Optional(Type.Integer({
     minimum: 10, maximum: RETRY_MINUTES_MAX, default: 60, ...about("Minutes to wait before calling "
@@ -375,7 +375,7 @@ function itemRoutes(options: CampaignRoutesOptions): Route[] {
       ...item,
       method: "GET",
       summary: "Read a campaign",
-      responses: { 200: { description: "The knowledgebase", schema: CampaignSchema }, ...missing },
+      responses: { 200: { description: "The campaign", schema: CampaignSchema }, ...missing },
       handle: async ({ caller, id }) =>
         json(200, wireCampaign(
           await campaigns.withPause(await campaigns.get(caller.accountId, id)))),

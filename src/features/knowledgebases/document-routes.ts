@@ -129,8 +129,7 @@ function documentReads(knowledgebases: Knowledgebases): Route[] {
       path: DOCUMENT,
       params: ofDocument,
       summary: "Read a document",
-      responses: { 200: { description: "The knowledgebase",
-        schema: dataOf(WrittenDocumentSchema) } },
+      responses: { 200: { description: "The document", schema: dataOf(WrittenDocumentSchema) } },
       handle: async ({ caller, id, http }) => {
         const document = await knowledgebases.getDocument(caller.accountId, id, documentIdOf(http));
         const written = await knowledgebases.written(document);

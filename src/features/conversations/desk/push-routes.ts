@@ -45,7 +45,7 @@ export function pushRoutes({ push, authorOf }: PushRouteOptions): Route[] {
       description: "Pass it to `PushManager.subscribe` as `applicationServerKey`.",
       responses: {
         200: {
-          description: "The knowledgebase",
+          description: "The key",
           schema: Type.Object({
             public_key: Type.String(about("Stays the same as long as the server's secret does.",
               "BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8")),

@@ -56,7 +56,7 @@ export function deskViewRoutes(
       ...own,
       method: "GET",
       summary: "Get your picture, as visitors see it",
-      responses: { 200: { description: "The knowledgebase", schema: Own } },
+      responses: { 200: { description: "Your picture", schema: Own } },
       handle: async ({ caller }) => {
         const { id } = await authorOf(caller);
         return json(200, { avatar: await deskView.avatarOf(caller.accountId, id) });
