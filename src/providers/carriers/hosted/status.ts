@@ -54,14 +54,11 @@ export function twilioEvents(form: URLSearchParams): LegEvent[] {
 interface CallProgress {
   /** The events that are new, in an order in which a leg may publish them. */
   receive(events: LegEvent[]): LegEvent[];
-  /** We hung up or transferred the call, which carriers report as a hangup of the far end. */
-  expect(cause: "we_hung_up" | "transferred"): void;
 }
 
 /** Carriers report twice, late and out of order; a leg rings, is answered and ends once. */
 export function createCallProgress(): CallProgress {
   const published = new Set<LegEvent["kind"]>();
-  let ours: LegEndCause | null = null;
   const isNews = ({ kind }: LegEvent): boolean => {
     if (published.has(kind) || published.has("ended")) return false;
     return kind !== "ringing" || !published.has("answered");
@@ -71,10 +68,6 @@ export function createCallProgress(): CallProgress {
       const isNew = isNews(event);
       if (isNew) published.add(event.kind);
       return isNew;
-    }).map((event) => (
-      event.kind === "ended" && event.cause === "far_hung_up" && ours ? ended(ours) : event)),
-    expect: (cause) => {
-      ours = cause;
-    },
+    }),
   };
 }
