@@ -27,7 +27,6 @@ interface AttachmentRouteOptions {
   uploadsDir: string;
 }
 
-
 /** A stranger's file may be shown or saved, but must never execute. */
 function headersOf({ name, type }: { name: string; type: string }): HeaderMap {
   const kind = type.startsWith("image/") ? "inline" : "attachment";
@@ -74,8 +73,8 @@ async function keep(
 
 function keepRoute(options: AttachmentRouteOptions): Route {
   const { attachments, conversations, getAssistant, access, uploadsDir } = options;
-  const admit = async ({ params: [uuid = ""] }: HttpRequest): Promise<void> => {
-    const { assistantId } = await conversations.get(uuid.toLowerCase());
+  const admit = async ({ params: [given = ""] }: HttpRequest): Promise<void> => {
+    const { assistantId, uuid } = await conversations.get(given.toLowerCase());
     attachments.assertAllowed(await getAssistant(assistantId));
     await access.assertMaySend(uuid);
   };

@@ -74,6 +74,22 @@ test("[CV140] images and PDFs attach where the owner allows it, recognised by th
   assert.equal((await send(other, { message: "x", attachments: [id] })).status, 422, "another's");
 });
 
+test("[CV153] uploads count towards the conversation's limit of messages, however its id is written", async () => {
+  const limited = await startTestServer({
+    env: { PARLEY_RATE_LIMITS: "on", PARLEY_RATE_CONVERSATION_PER_MINUTE: "2" },
+  });
+  const uuid = await newConversation(limited, (await newAssistant(limited, ALLOWED)).uuid);
+  const uploads = [];
+  for (const id of [uuid, uuid.toUpperCase(), uuid]) {
+    const form = new FormData();
+    form.set("file", new Blob([PNG]), "a.png");
+    const path = `${limited.url}/api/conversations/${id}/attachments`;
+    uploads.push((await fetch(path, { method: "POST", body: form })).status);
+  }
+  await limited.close();
+  assert.deepEqual(uploads, [201, 201, 429]);
+});
+
 test("[CV141] a message with files costs as any other, shows them in history and event, and repeats as one", async () => {
   const uuid = await fresh();
   const { body: { attachment } } = await upload(uuid, PDF, "bill.pdf");
