@@ -72,8 +72,8 @@ export function proxyFor(
 }
 
 /** The variables that name a proxy, and its address without the password. */
-export const namedProxies = (environment: Environment = process.env) =>
+export const namedProxies = () =>
   Object.values(VARIABLES).flatMap((variable) => {
-    const proxy = parseProxy(read(variable, environment));
+    const proxy = parseProxy(read(variable, process.env));
     return proxy ? [{ variable, origin: proxy.origin }] : [];
   });

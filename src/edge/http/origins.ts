@@ -5,10 +5,9 @@ const HOST = /^[A-Za-z0-9.\-_[\]:]{1,255}$/;
 
 /** `publicUrl` wins; else the Host header, which a client may choose but only for itself. */
 export function createOrigins(publicUrl: string | null, isTls: boolean) {
-  const fixed = publicUrl === null ? null : publicUrl;
   const scheme = isTls ? "https" : "http";
   const of = (http: HttpRequest): string => {
-    if (fixed !== null) return fixed;
+    if (publicUrl !== null) return publicUrl;
     const host = http.headers.host ?? "";
     return `${http.forwardedScheme ?? scheme}://${HOST.test(host) ? host : "localhost"}`;
   };

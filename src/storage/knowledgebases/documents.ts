@@ -81,7 +81,7 @@ export function createChunkWrites(sql: Sql, search: SearchCommands) {
       }
       await search.index(added);
     },
-    remove: async (documentId: number, first = 0, end = POSITION_MAX): Promise<void> => {
+    remove: async (documentId: number, first: number, end = POSITION_MAX): Promise<void> => {
       const some = { documentId, first, end };
       await search.forget(some);
       await unvector.run(some);

@@ -29,7 +29,7 @@ export const sayAway = ({ message, opens_at: opensAt, callback }: Away): string 
 ].join(" ");
 
 export function deskInstructions(
-  state: DeskState, messages: Message[], away: Away | null = null,
+  state: DeskState, messages: Message[], away: Away | null,
 ): string {
   const hasColleague = messages.some(({ role }) => role === "operator");
   const waiting = away === null ? WAITING : `${WAITING} ${sayAway(away)}`;
