@@ -12,6 +12,7 @@ import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import { accountTopic, callTopic, type Author } from "#events/events.ts";
 import { barredReason, type DialRules } from "#features/phone-numbers/dial-guard.ts";
+import { FOREVER_S, talkCost } from "./records/failures.ts";
 import type { Recordings } from "./records/recordings.ts";
 import { senderOf } from "./records/transcript.ts";
 import type { CallStatus } from "./records/status.ts";
@@ -50,12 +51,6 @@ interface BegunCall {
   replayed: boolean;
 }
 
-const BILLED_SECONDS_MIN = 30;
-const FOREVER_SECONDS = 1_000_000;
-
-const costOf = (seconds: number, perMinute: Micros): Micros =>
-  Math.ceil((Math.max(seconds, BILLED_SECONDS_MIN) * perMinute) / 60);
-
 export type Calls = ReturnType<typeof createCalls>;
 
 function createReads(store: CallStore) {
@@ -82,8 +77,8 @@ function createReads(store: CallStore) {
 /** The price and limits of a call of the assistant, for every way to place one. */
 const termsOf = async (options: CallsOptions, { accountId, settings }: Assistant) => ({
   priceMicrosPerMinute: options.priceMicrosPerMinute,
-  reserveMinMicros: costOf(0, options.priceMicrosPerMinute),
-  reserveMaxMicros: costOf(settings.max_duration, options.priceMicrosPerMinute),
+  reserveMinMicros: talkCost(0, options.priceMicrosPerMinute),
+  reserveMaxMicros: talkCost(settings.max_duration, options.priceMicrosPerMinute),
   parallelMax: await options.parallelMax(accountId),
   dialling: options.dialling,
 });
@@ -91,7 +86,7 @@ export type CallTerms = Awaited<ReturnType<typeof termsOf>>;
 
 /** How long the reserved money lasts. */
 const secondsFor = (reservedMicros: Micros, perMinute: Micros): number =>
-  perMinute === 0 ? FOREVER_SECONDS : Math.floor((reservedMicros * 60) / perMinute);
+  perMinute === 0 ? FOREVER_S : Math.floor((reservedMicros * 60) / perMinute);
 
 function tooFast(waitMicros: number): Fault {
   const retryAfterS = Math.max(1, Math.ceil(waitMicros / 1_000_000));

@@ -1,6 +1,6 @@
 // The end of a talk: its cost is posted in the transaction that ends it, once, and never exceeds
 // the reservation.
-import type { Charge } from "#features/calls/records/failures.ts";
+import { talkCost, type Charge } from "#features/calls/records/failures.ts";
 import type { CallStore } from "#features/calls/records/records.ts";
 import {
   legCarrierCost, legSeconds, settled, withoutSilent, type Transfer,
@@ -10,7 +10,7 @@ import type { CommittedEvent } from "#events/events.ts";
 import type { AsNode } from "#storage/nodes/nodes.ts";
 import type { Sql } from "#storage/sql.ts";
 import type { MoveCallDesk } from "./desk.ts";
-import { reference, talkCost, type CallRows } from "./steps.ts";
+import { reference, type CallRows } from "./steps.ts";
 import { publishStep } from "./transfers.ts";
 
 const SECOND = 1_000_000;

@@ -2,7 +2,7 @@
 // that are published with both.
 import type { AnsweredBy, Call, EndReason } from "#features/calls/records/records.ts";
 import { isFinal, type CallStatus } from "#features/calls/records/status.ts";
-import { dollarsFromMicros, type Micros } from "#core/money.ts";
+import { dollarsFromMicros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent } from "#events/events.ts";
 import { createLedger } from "#storage/accounts/ledger.ts";
@@ -14,14 +14,7 @@ import { CALL, callFromRow, type CallRow } from "./rows.ts";
 type CallRef = { accountId: number; callId: number };
 type OwnCall = AsNode<CallRef>;
 
-/** The shortest call that is billed. */
-const BILLED_SECONDS_MIN = 30;
-
 export const reference = (callId: number): string => `call:${callId}`;
-
-/** The price of this many seconds of talk, rounded up to the micro-dollar. */
-export const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
-  Math.ceil((Math.max(seconds, BILLED_SECONDS_MIN) * pricePerMinute) / 60);
 
 function prepareStatus(sql: Sql) {
   return sql.prepare(`

@@ -3,6 +3,7 @@
 import type {
   BeginTransfer, BeginTransferOutcome, Call, CallStore,
 } from "#features/calls/records/records.ts";
+import { FOREVER_S, talkCost } from "#features/calls/records/failures.ts";
 import {
   legFile, legSeconds, stepped, withFailure, withTransfer, type Transfer,
 } from "#features/calls/records/transfers.ts";
@@ -13,7 +14,7 @@ import type { Micros } from "#core/money.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import { CALL, callFromRow, type CallRow } from "./rows.ts";
-import { reference, talkCost, type CallRows } from "./steps.ts";
+import { reference, type CallRows } from "./steps.ts";
 import { createDialRates } from "./dial-rates.ts";
 import type { AsNode } from "#storage/nodes/nodes.ts";
 import type { Exists, Sql } from "#storage/sql.ts";
@@ -160,7 +161,6 @@ function createReserve(sql: Sql, { ledger }: CallRows) {
   };
 }
 
-const FOREVER_S = 1_000_000;
 /** The briefing of a colleague who does not take the call is assumed to last no longer. */
 const UNTAKEN_S_MAX = 300;
 /** Less leaves no time to pick up and be asked; it is also the shortest time that is billed. */

@@ -1,5 +1,6 @@
 // Why a call came to nothing, in words for its owner and with what to do about it, and how a call
 // with that end is charged. Pure; ending.ts puts it on the record.
+import type { Micros } from "#core/money.ts";
 import type { EndReason } from "./records.ts";
 
 /**
@@ -25,6 +26,16 @@ export function chargeOf({ reason, isOwnLine, wasMute }: EndFacts): Charge {
   if (reason === "carrier_failed") return isOwnLine ? "nothing" : "lasted";
   return reason === "server_restarted" || reason === "media_timeout" ? "lasted" : "full";
 }
+
+/** The shortest call that is billed. */
+const BILLED_SECONDS_MIN = 30;
+
+/** The price of this many seconds of talk, rounded up to the micro-dollar. */
+export const talkCost = (seconds: number, pricePerMinute: Micros): Micros =>
+  Math.ceil((Math.max(seconds, BILLED_SECONDS_MIN) * pricePerMinute) / 60);
+
+/** How long the money lasts where calls cost nothing. */
+export const FOREVER_S = 1_000_000;
 
 const DETAIL_CHARS_MAX = 300;
 
