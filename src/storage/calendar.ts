@@ -7,7 +7,7 @@ import type { Period, WorkingHours } from "#features/calendar/slots.ts";
 import type { Instant } from "#core/system.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
 import { orNull, type Exists, type Reader, type Sql } from "./sql.ts";
-import type { WriterOf } from "./writer.ts";
+import { writes, type WriterOf } from "./writer.ts";
 
 interface CalendarRow {
   assistant_id: number;
@@ -147,11 +147,10 @@ export function createCalendarStore(
     find: async (assistantId) => orNull(await find.get({ assistantId }), calendarFromRow),
     findByFeed: async (feedUuid) => orNull(await findByFeed.get({ feedUuid }), calendarFromRow),
     create: (calendar, now) => writer.write("calendars.create", { calendar, now }),
-    save: (args) => writer.write("calendars.save", args),
+    ...writes(writer, "calendars", "save", "cancel"),
     findBooking: async (assistantId, bookingKey) =>
       orNull(await findBooking.get({ assistantId, bookingKey }), appointmentFromRow),
     book: (appointment) => writer.write("calendars.book", appointment),
-    cancel: (args) => writer.write("calendars.cancel", args),
     busy: async (assistantId, within: Period) => busy.all({ assistantId, ...within }),
     list: async (assistantId, within, rows) =>
       (await list.all({ assistantId, ...within, rows })).map(appointmentFromRow),

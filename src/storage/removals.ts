@@ -3,7 +3,7 @@
 // files/removals.ts through its port.
 import type { Instant } from "#core/system.ts";
 import type { Reader, Sql } from "./sql.ts";
-import type { WriterOf } from "./writer.ts";
+import { writes, type WriterOf } from "./writer.ts";
 
 interface Unwanted {
   names: string[];
@@ -49,8 +49,7 @@ export function createRemovalStore(
   const due = reader.prepare<object, { name: string }>(`
     SELECT name FROM unwanted_files WHERE due_at <= @now ORDER BY due_at LIMIT (@rows + 0)`);
   return {
-    note: (args) => writer.write("removals.note", args),
-    forget: (args) => writer.write("removals.forget", args),
+    ...writes(writer, "removals", "note", "forget"),
     due: async (now, rows) => (await due.all({ now, rows })).map(({ name }) => name),
   };
 }

@@ -2,7 +2,7 @@
 import type { NewSet, TemplateSet, TemplateStore } from "#features/templates/templates.ts";
 import type { TemplateName } from "#features/templates/gallery.ts";
 import { orNull, type Reader, type Sql } from "./sql.ts";
-import type { WriterOf } from "./writer.ts";
+import { writes, type WriterOf } from "./writer.ts";
 
 interface SetRow {
   id: number;
@@ -34,10 +34,9 @@ export function createTemplateStore(
   const find = reader.prepare<object, SetRow>(
     `SELECT ${SET} FROM template_sets WHERE account_id = @accountId AND id = @id`);
   return {
-    add: (args) => writer.write("templates.add", args),
+    ...writes(writer, "templates", "add", "remove"),
     list: async (accountId) => (await list.all({ accountId })).map(setFromRow),
     find: async (accountId, id) => orNull(await find.get({ accountId, id }), setFromRow),
-    remove: (args) => writer.write("templates.remove", args),
   };
 }
 

@@ -1,4 +1,4 @@
-// Mid-call tools and the journal of their calls in SQLite.
+// Mid-call tools and the journal of their calls in the database.
 import type { JournalOutcome, ToolJournal } from "#features/tools/invocation.ts";
 import type { StoredTool, ToolCall, ToolParameter, ToolStore } from "#features/tools/tools.ts";
 import type { Instant } from "#core/system.ts";

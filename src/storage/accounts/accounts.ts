@@ -1,4 +1,4 @@
-// Accounts and API keys in SQLite: commands for the writer, reads for the main thread.
+// Accounts and API keys in the database: commands for the writer, reads for the main thread.
 import type { Account, AccountStore, ApiKey, CreditOutcome, NewKey, Scope, StoredKey, Trouble } from "#features/accounts/accounts.ts";
 import type { By } from "#features/accounts/audit.ts";
 import type { Role } from "#features/accounts/people/roles.ts";

@@ -6,7 +6,7 @@ import type {
 } from "#features/accounts/overview/saved-views.ts";
 import type { Instant } from "#core/system.ts";
 import { aside, type Reader, type Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 interface ProofRow {
   at: number;
@@ -61,8 +61,7 @@ export function createFirstStepStore(
         },
       };
     },
-    dismiss: (args) => writer.write("firstSteps.dismiss", args),
-    found: (args) => writer.write("firstSteps.found", args),
+    ...writes(writer, "firstSteps", "dismiss", "found"),
   };
 }
 
@@ -85,8 +84,7 @@ export function createSavedViewStore(
     `SELECT ${VIEW} FROM saved_views WHERE account_id = @accountId ORDER BY name, id`);
   return {
     list: async (accountId) => (await list.all({ accountId })).map(viewFromRow),
-    save: (args) => writer.write("savedViews.save", args),
-    remove: (args) => writer.write("savedViews.remove", args),
+    ...writes(writer, "savedViews", "save", "remove"),
   };
 }
 

@@ -5,7 +5,7 @@ import type { Instant } from "#core/system.ts";
 import { DELETED } from "./rows.ts";
 import { createUnwanted } from "#storage/removals.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 /** Never sent and older than `before`; LET_GO puts a deleted conversation's files in this state. */
 const IS_LEFT = "sent_at IS NULL AND created_at < @before";
@@ -24,7 +24,7 @@ export function createAttachmentStore(
     SELECT account_id AS "accountId", uuid AS id FROM attachments
     WHERE ${IS_LEFT} ORDER BY created_at LIMIT (@rows + 0)`);
   return {
-    add: (args) => writer.write("attachments.add", args),
+    ...writes(writer, "attachments", "add", "forget"),
     find: async (conversationId, ids) => {
       const found: AttachmentBody[] = [];
       for (const id of ids) {
@@ -34,7 +34,6 @@ export function createAttachmentStore(
       return found;
     },
     left: async (before, rows) => await left.all({ before, rows }),
-    forget: (args) => writer.write("attachments.forget", args),
   };
 }
 

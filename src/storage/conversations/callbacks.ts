@@ -7,7 +7,7 @@ import type { Author, Away, CommittedEvent } from "#events/events.ts";
 import { createDeskMove } from "./desk-commands.ts";
 import { createAccountAppender } from "#storage/events.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 export interface CallbackRow {
   id: number;
@@ -92,8 +92,7 @@ export function createCallbackStore(
   const list = reader.prepare<object, CallbackRow>(`
     SELECT ${CALLBACK} FROM callbacks WHERE conversation_id = @conversationId ORDER BY id DESC`);
   return {
-    request: (args) => writer.write("callbacks.request", args),
-    finish: (args) => writer.write("callbacks.finish", args),
+    ...writes(writer, "callbacks", "request", "finish"),
     list: async (conversationId) => (await list.all({ conversationId })).map(callbackFromRow),
   };
 }

@@ -17,7 +17,7 @@ import type { SearchIndex } from "#storage/search/search.ts";
 import { aside, orNull, type Exists, type Reader } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { OpenTurn, turnCommands } from "./turns.ts";
-import type { Writer, WriterOf } from "#storage/writer.ts";
+import { writes, type Writer, type WriterOf } from "#storage/writer.ts";
 
 interface FailureRow {
   id: number;
@@ -50,8 +50,7 @@ function createOutlook(reader: Reader): ConversationStore["outlook"] {
 
 export const createDeskStore = (writer: WriterOf<typeof deskCommands>): DeskStore => ({
   moveDesk: (args) => writer.write("desk.move", args),
-  say: (args) => writer.write("desk.say", args),
-  end: (args) => writer.write("desk.end", args),
+  ...writes(writer, "desk", "say", "end"),
 });
 
 interface EndRow {
@@ -151,7 +150,7 @@ export function createConversationStore(
     ORDER BY id DESC LIMIT (@rows + 0)`);
 
   return {
-    create: (args) => writer.write("conversations.create", args),
+    ...writes(writer, "conversations", "create", "publishRefused"),
     find: async (uuid) => orNull(await find.get({ uuid }), conversationFromRow),
     hasOfVisitor: async (assistantId, type, visitorId) =>
       await ofVisitor.get({ assistantId, type, visitorId }) !== undefined,
@@ -176,7 +175,6 @@ export function createConversationStore(
     beginTurn: (args) => writer.write("turns.begin", args),
     completeTurn: (args) => writer.write("turns.complete", args),
     failTurn: (args) => writer.write("turns.fail", args),
-    publishRefused: (args) => writer.write("conversations.publishRefused", args),
     ...createConversationSweeps(reader, writer),
   };
 }

@@ -8,15 +8,13 @@ import { DELETED } from "./rows.ts";
 import { createAccountAppender } from "#storage/events.ts";
 import type { SearchCommands } from "#storage/search/search.ts";
 import type { Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 type DeleteArgs = Parameters<BulkStore["delete"]>[0];
 type LabelArgs = Parameters<BulkStore["label"]>[0];
 
-export const createBulkStore = (writer: WriterOf<typeof bulkCommands>): BulkStore => ({
-  delete: (args) => writer.write("conversations.delete", args),
-  label: (args) => writer.write("conversations.label", args),
-});
+export const createBulkStore = (writer: WriterOf<typeof bulkCommands>): BulkStore =>
+  writes(writer, "conversations", "delete", "label");
 
 export function bulkCommands(sql: Sql, search: SearchCommands) {
   return {

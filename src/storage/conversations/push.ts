@@ -1,7 +1,7 @@
 // Push subscriptions of browsers. Rules: features/conversations/desk/push.ts.
 import type { PushStore, PushSubscription } from "#features/conversations/desk/push.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import { writes, type WriterOf } from "#storage/writer.ts";
 
 /** More subscriptions than the people of any account have. */
 const ROWS_MAX = 1000;
@@ -16,8 +16,7 @@ export function createPushStore(reader: Reader, writer: WriterOf<typeof pushComm
     list: async (accountId): Promise<PushSubscription[]> =>
       (await list.all({ accountId, rows: ROWS_MAX }))
         .map(({ public_key: publicKey, ...row }) => ({ ...row, publicKey })),
-    add: (args) => writer.write("push.add", args),
-    remove: (args) => writer.write("push.remove", args),
+    ...writes(writer, "push", "add", "remove"),
   };
 }
 
