@@ -10,8 +10,7 @@ import type { ModelUsage } from "#providers/models/port.ts";
 import type { Desk, MoveDesk } from "./desk/desk.ts";
 import type { Satisfaction } from "./visitors/ratings.ts";
 
-const CONVERSATION_TYPES = ["widget", "test", "api"] as const;
-export type ConversationType = (typeof CONVERSATION_TYPES)[number];
+export type ConversationType = "widget" | "test" | "api";
 
 /** Price of one answered user message, where billed types cost `micros`. */
 export const messagePrice = (type: ConversationType, micros: Micros): Micros =>

@@ -4,8 +4,7 @@ import type { Instant } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 
 /** `grace`: unpaid, works; `suspended`: unpaid, can be neither called nor assigned. */
-const NUMBER_STATUSES = ["active", "grace", "suspended"] as const;
-export type NumberStatus = (typeof NUMBER_STATUSES)[number];
+export type NumberStatus = "active" | "grace" | "suspended";
 
 /**
  * The end of the month that begins at `start`, in UTC, of a subscription that began at `anchor`:

@@ -7,8 +7,7 @@ import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type { NumberStatus } from "./billing.ts";
 
-const PHONE_NUMBER_TYPES = ["normal", "sip", "caller_id"] as const;
-export type PhoneNumberType = (typeof PHONE_NUMBER_TYPES)[number];
+export type PhoneNumberType = "normal" | "sip" | "caller_id";
 
 export interface PhoneNumber {
   id: number;

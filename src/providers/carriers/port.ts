@@ -87,8 +87,7 @@ export interface Leg {
 }
 
 /** The carriers whose legs live in the media thread. */
-const CARRIER_NAMES = ["loopback", "sip"] as const;
-export type CarrierName = (typeof CARRIER_NAMES)[number];
+export type CarrierName = "loopback" | "sip";
 
 export interface DialRequest {
   /** Samples per second of the leg, whatever it is connected to. */

@@ -24,7 +24,7 @@ export const ModelEntry = Type.Object(
     /** Unique over all types; assistants refer to it, so it must never go to another model. */
     id: Type.Integer({ minimum: 1 }),
     name: Type.String({ minLength: 1, maxLength: 255 }),
-    type: OneOf(["llm", "multimodal", "dualplex"]),
+    type: OneOf(MODEL_TYPES),
     /** Shown to clients with multimodal and dualplex models. */
     code: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** `default`: the server of PARLEY_MODEL_URL; while that is not set, the offline model. */

@@ -7,8 +7,7 @@ import type { EndReason } from "./records.ts";
  * How a call is billed. `full`: by the rules of its price; `lasted`: only its time, since the
  * server ended it or the customer was lost; `nothing`: the server's own part of it did not work.
  */
-const CHARGES = ["full", "lasted", "nothing"] as const;
-export type Charge = (typeof CHARGES)[number];
+export type Charge = "full" | "lasted" | "nothing";
 
 export interface EndFacts {
   reason: EndReason;

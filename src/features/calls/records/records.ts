@@ -25,12 +25,10 @@ export const HEARINGS = ["server", "model", "browser", "typed", "script"] as con
 export type Hearing = (typeof HEARINGS)[number];
 
 /** Why the media of a call ended, finer than its status. */
-const END_REASONS = [
-  "customer_hung_up", "assistant_ended", "silence", "no_first_words", "max_duration", "voicemail",
-  "balance", "transferred", "operator", "rejected", "busy", "no_answer", "carrier_failed",
-  "speech_failed", "model_failed", "server_restarted", "media_timeout",
-] as const;
-export type EndReason = (typeof END_REASONS)[number];
+export type EndReason =
+  | "customer_hung_up" | "assistant_ended" | "silence" | "no_first_words" | "max_duration"
+  | "voicemail" | "balance" | "transferred" | "operator" | "rejected" | "busy" | "no_answer"
+  | "carrier_failed" | "speech_failed" | "model_failed" | "server_restarted" | "media_timeout";
 
 export interface Call {
   id: number;
