@@ -1,6 +1,6 @@
 // Websites: the given pages, a limited number of links within the site, the pages of a sitemap. A
 // page that has not changed since the last reading is not read again. Called by extract.ts.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Chunk, KnownPage, SitePage } from "#features/knowledgebases/extraction.ts";
 import type { WebsiteSource } from "#features/knowledgebases/knowledgebases.ts";
 import type { Outbound } from "#outbound/request.ts";
@@ -34,7 +34,7 @@ function addPage(list: BlockList, { url, contentType }: Fetched, body: Buffer): 
 }
 
 const fingerprint = (blocks: readonly Chunk[]): string =>
-  createHash("sha256").update(JSON.stringify(blocks)).digest("base64url");
+  hash("sha256", JSON.stringify(blocks), "base64url");
 
 /** The links to the page's own site, each once. */
 function linksWithin(url: string, links: readonly string[]): string[] {

@@ -1,6 +1,6 @@
 // Secrets at rest: AES-256-GCM under one key, bound to the place they are stored at, so that a
 // value copied from one row to another does not open. Also finds or makes that key.
-import { createCipheriv, createDecipheriv, createHash, createHmac } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, hash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { addFile, makeFolder } from "./disk.ts";
@@ -51,7 +51,7 @@ export const secretMark = (secret: string, purpose: "parley backup" | "parley da
   createHmac("sha256", secret).update(purpose).digest("base64url");
 
 export function createSecretBox(secret: string, system: System): SecretBox {
-  const key = createHash("sha256").update(secret).digest();
+  const key = hash("sha256", secret, "buffer");
   const box: SecretBox = {
     seal: (plain, place) => {
       const nonce = system.randomBytes(12);

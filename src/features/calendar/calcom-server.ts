@@ -1,7 +1,7 @@
 // Sends one assistant's requests to a Cal.com server (API v2), on the threads that call tools'
 // endpoints, because an assistant's owner may name the server. Classifies the answer and turns a
 // failure into a sentence that a model can act on. Called by calcom.ts.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -105,7 +105,7 @@ export function createOwnerOf(ask: Ask) {
   return async (desk: Desk): Promise<{ owner: Record<string, string> } | { error: Result }> => {
     const { calcom_team_slug: teamSlug } = desk.tool;
     if (teamSlug) return { owner: { teamSlug } };
-    const who = createHash("sha256").update(`${desk.url} ${desk.key}`).digest("base64");
+    const who = hash("sha256", `${desk.url} ${desk.key}`, "base64");
     const known = names.get(who);
     if (known !== undefined) return { owner: { username: known } };
     const answer = await ask(desk, { method: "GET", path: "/me", version: BOOKINGS_VERSION });

@@ -1,6 +1,6 @@
 // Appointments at Cal.com: the functions with which a model finds and books times, for assistants
 // with a calendar_integration. A booking is journaled like a tool call: it is never sent twice.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
 import type { TurnContext } from "#features/assistants/turn-context.ts";
@@ -195,8 +195,7 @@ export function createCalcom(options: CalcomOptions) {
 
   const bookOnce = async (desk: Desk, values: Values, scope: string): Promise<Result> => {
     const { accountId, tool } = desk;
-    const callKey = createHash("sha256")
-      .update(JSON.stringify([tool.calcom_event_slug, ...values])).digest("hex");
+    const callKey = hash("sha256", JSON.stringify([tool.calcom_event_slug, ...values]), "hex");
     const begun = await journal.begin({
       scope: `calcom:${scope}`, callKey, accountId, toolId: 0, now: system.now(),
     });

@@ -1,6 +1,6 @@
 // The two functions with which a model books appointments. Whatever arguments the model writes, the
 // result is an object that it can act on.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { TurnContext } from "#features/assistants/turn-context.ts";
 import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
@@ -121,7 +121,7 @@ export function calendarFunctions(
   return {
     offered: FUNCTIONS,
     call: ({ name, arguments: args }) => {
-      const digest = createHash("sha256").update(JSON.stringify(args)).digest("hex");
+      const digest = hash("sha256", JSON.stringify(args), "hex");
       return callCalendar(calendars, assistant, {
         name, arguments: args, bookingKey: `${turn.scope}:${digest}`,
       });

@@ -2,7 +2,7 @@
 // answered: identical calls have one effect within their turn, and one whose outcome was lost in a
 // crash is reported as unknown, never silently sent again. Trials, which belong to no turn, are in
 // trials.ts.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -148,7 +148,7 @@ interface PreparedRequest {
 }
 
 const digestOf = (call: unknown[]): string =>
-  createHash("sha256").update(JSON.stringify(call)).digest("hex");
+  hash("sha256", JSON.stringify(call), "hex");
 
 /** The request of a call, or what is wrong with its arguments. */
 export function prepareRequest(
@@ -168,7 +168,7 @@ export function prepareRequest(
 
 /** An endpoint recognises a repeated request by this key. */
 export const idempotencyKey = (scope: string, digest: string): string =>
-  createHash("sha256").update(`${scope} ${digest}`).digest("hex").slice(0, 40);
+  hash("sha256", `${scope} ${digest}`, "hex").slice(0, 40);
 
 interface Sent {
   /** What the model receives. */

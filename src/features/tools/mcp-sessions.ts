@@ -1,7 +1,7 @@
 // Sessions at MCP servers: one is initialized per account, server and headers, and reused for their
 // requests until the server no longer knows it. Also decides when a server's list is due to be read
 // again. Wraps the threads' `send`; created by app/tools.ts.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
@@ -57,7 +57,7 @@ export function createMcpSessions({ send, follow, system, log }: McpSessionsOpti
   const dealingsOf = (accountId: number, { url, headers: given }: EndpointRequest): Dealings => {
     // The idempotency key differs per call; the other headers identify the client.
     const { "idempotency-key": _, ...headers } = given;
-    const key = createHash("sha256").update(JSON.stringify([accountId, url, headers])).digest("hex");
+    const key = hash("sha256", JSON.stringify([accountId, url, headers]), "hex");
     const dealings = known.get(key) ?? {
       url, headers, session: null, nextId: 1, listedMs: system.monotonicMs(), isListing: false,
     };

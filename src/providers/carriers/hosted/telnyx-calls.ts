@@ -1,7 +1,7 @@
 // Calls over Telnyx' Voice API (Call Control, v2): every command is a request, and the call's
 // events come by webhook. Tested against a double that follows the documentation and against what
 // Telnyx' own SDK sends and verifies, never against a live account.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { ProviderError } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
 import { jsonOf } from "#core/values.ts";
@@ -143,7 +143,7 @@ const joined = ({ url, parameters, statusUrl }: Join, direction: Direction) => (
   stream_bidirectional_codec: "PCMU",
   stream_bidirectional_target_legs: "self",
   client_state: encodeClientState(parameters),
-  command_id: createHash("sha256").update(statusUrl).digest("hex"),
+  command_id: hash("sha256", statusUrl, "hex"),
   ...reportedAt(statusUrl, QUERY.direction, direction),
 });
 
