@@ -3,10 +3,8 @@
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System, Timer } from "#core/system.ts";
-import type { OnAudio, SharedCalls } from "./cluster.ts";
-import {
-  createMicrophones, ownPersonsAlone, sharePersons, type OwnPersons, type PersonFamily,
-} from "./persons.ts";
+import type { OnAudio, OwnPersons, SharedCalls } from "./cluster.ts";
+import { createMicrophones, ownPersonsAlone, sharePersons, type PersonFamily } from "./persons.ts";
 import { createQuestions, reaching } from "./questions.ts";
 import { hearThere, sendFrame, sendOver } from "./remote-sound.ts";
 import type { Wire } from "./wire.ts";

@@ -94,6 +94,11 @@ export interface SharedPersons {
   ): Promise<Speaking | "not_theirs" | null>;
 }
 
+/** The same for the calls of this node. */
+export interface OwnPersons extends Pick<SharedPersons, "whisper" | "takeOver" | "handBack"> {
+  speak(...args: Parameters<SharedPersons["speak"]>): Awaited<ReturnType<SharedPersons["speak"]>>;
+}
+
 /** The calls of all nodes; every method resolves to false or null when the call is not live. */
 export interface SharedCalls {
   say(callId: number, text: string): Promise<boolean>;

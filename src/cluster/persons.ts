@@ -3,14 +3,9 @@
 import { LIMITS } from "#core/limits.ts";
 import type { System, Timer } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
-import type { CallDeskOutcome, SharedPersons, Speaking } from "./cluster.ts";
+import type { CallDeskOutcome, OwnPersons, SharedPersons, Speaking } from "./cluster.ts";
 import { hearFrames, hearThere, sendFrame, sendOver } from "./remote-sound.ts";
 import type { Wire } from "./wire.ts";
-
-/** The same for the calls of this node. */
-export interface OwnPersons extends Pick<SharedPersons, "whisper" | "takeOver" | "handBack"> {
-  speak(...args: Parameters<SharedPersons["speak"]>): Awaited<ReturnType<SharedPersons["speak"]>>;
-}
 
 /** Questions to the node that has a call; answered with null or false when it is not live. */
 export type PersonFamily = {

@@ -1,6 +1,7 @@
 // Live calls in the main thread: how each begins, and how all of them end. opening.ts opens a call;
 // from-media.ts handles what the media thread reports of it. The sound itself is in voice/, in a
 // thread of its own; the records are in calls.ts.
+import type { OwnPersons } from "#cluster/cluster.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -18,7 +19,6 @@ import { handle } from "./from-media.ts";
 import { LOOPBACK_LINE, type Line } from "./lines.ts";
 import type { CallingOptions, Listener, LiveCall } from "./live-call.ts";
 import { openCall, type OpenArgs } from "./opening.ts";
-import type { Persons } from "./persons.ts";
 import type { GivenWords } from "./voice-choice.ts";
 import { NOBODY_TOOK_IT } from "./records/transfers.ts";
 import { mindsVoicemail } from "./voice/settings.ts";
@@ -55,7 +55,7 @@ export interface Calling {
     end(callId: number): Promise<boolean>;
   };
   /** People of the account who take part in a call. */
-  persons: Persons;
+  persons: OwnPersons;
   /** Both sides mixed, frame by frame; null when the call is not live. */
   listen(callId: number, onAudio: Listener["onAudio"], over: () => void): (() => void) | null;
   /** Looks for ended calls whose work after the call is still due. */

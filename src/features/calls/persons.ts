@@ -1,18 +1,13 @@
 // What people of the account do in live calls of this node: whisper to the assistant, take the call
 // over, speak in it, hand it back. The store decides who has a call, the media thread has the
 // sound. Part of calling.ts.
-import type { CallDeskOutcome, SharedPersons } from "#cluster/cluster.ts";
+import type { CallDeskOutcome, OwnPersons } from "#cluster/cluster.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Author, DeskReason } from "#events/events.ts";
 import { colleagueSaid, keepUntold, whispered } from "./colleagues.ts";
 import { remember, rememberColleague } from "./history.ts";
 import type { CallingOptions, Holding, LiveCall } from "./live-call.ts";
 import type { Said } from "./voice/brain.ts";
-
-/** The same as SharedPersons, for the calls of this node. */
-export interface Persons extends Pick<SharedPersons, "whisper" | "takeOver" | "handBack"> {
-  speak(...args: Parameters<SharedPersons["speak"]>): Awaited<ReturnType<SharedPersons["speak"]>>;
-}
 
 /** Removes the person from a call, when it ends or goes back to the assistant. */
 export function dismiss(call: LiveCall): void {
@@ -56,7 +51,7 @@ function createHandBack({ calls, media }: CallingOptions) {
 
 export function createPersons(
   options: CallingOptions, answered: (callId: number) => LiveCall | null,
-): Persons {
+): OwnPersons {
   const { calls, media, log } = options;
   const handBack = createHandBack(options);
   const watchAbsence = (call: LiveCall, person: Holding): void => {
