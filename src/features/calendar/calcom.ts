@@ -4,8 +4,10 @@ import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { CalendarIntegration } from "#features/assistants/calcom-keys.ts";
 import type { TurnContext } from "#features/assistants/turn-context.ts";
+import { isDay } from "#core/days.ts";
 import type { Logger } from "#core/logger.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
+import { dayAt } from "#core/zones.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import { checkArguments, modelFunctionOf, type Value } from "#features/tools/arguments.ts";
 import { idempotencyKey, type SendToEndpoint, type ToolJournal } from "#features/tools/invocation.ts";
@@ -14,7 +16,7 @@ import {
   BOOKINGS_VERSION, createAsk, createOwnerOf, failureOf, SLOTS_VERSION, urlOf, type Ask, type Desk,
 } from "./calcom-server.ts";
 import { BOOK_APPOINTMENT, CHECK_AVAILABILITY } from "./functions.ts";
-import { dateOf, isDate, localIso, readLocal, spokenTime, startOfDay } from "./slots.ts";
+import { localIso, readLocal, spokenTime, startOfDay } from "./slots.ts";
 
 const DAYS_DEFAULT = 7;
 const DAYS_MAX = 31;
@@ -108,15 +110,15 @@ type Values = Map<string, Value>;
 const createCheck = (ask: Ask, ownerOf: OwnerOf, system: System) =>
   async (desk: Desk, values: Values): Promise<Result> => {
     const { tool, zone } = desk;
-    const date = String(values.get("date") ?? "") || dateOf(system.now(), zone);
-    if (!isDate(date)) return { error: "The argument date must be a day as YYYY-MM-DD." };
+    const date = String(values.get("date") ?? "") || dayAt(system.now(), zone);
+    if (!isDay(date)) return { error: "The argument date must be a day as YYYY-MM-DD." };
     const wanted = Math.round(Number(values.get("days") ?? DAYS_DEFAULT));
     const last = startOfDay(date, zone, Math.min(Math.max(wanted, 1), DAYS_MAX) - 1);
     const found = await ownerOf(desk);
     if ("error" in found) return found.error;
     const query = new URLSearchParams({
       eventTypeSlug: tool.calcom_event_slug, ...found.owner,
-      start: date, end: last === null ? date : dateOf(last, zone), timeZone: zone,
+      start: date, end: last === null ? date : dayAt(last, zone), timeZone: zone,
     });
     const answer = await ask(desk, {
       method: "GET", path: `/slots?${query}`, version: SLOTS_VERSION,

@@ -3,9 +3,9 @@
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
 import type { Instant, System } from "#core/system.ts";
-import { DAY_MICROS, MINUTE_MICROS } from "#core/zones.ts";
+import { DAY_MICROS, dayAt, MINUTE_MICROS } from "#core/zones.ts";
 import {
-  dateOf, freeSlots, localIso, readLocal, slotsOfDay, spokenTime, startOfDay, type Period,
+  freeSlots, localIso, readLocal, slotsOfDay, spokenTime, startOfDay, type Period,
   type SlotRules, type WorkingHours,
 } from "./slots.ts";
 
@@ -171,7 +171,7 @@ function createBooking(
     if (earlier) return earlierOutcome(earlier, start, person);
     const { start: soonest, end: latest } = horizon(calendar);
     if (start < soonest || start >= latest) return { kind: "closed" };
-    const slot = slotsOfDay(dateOf(start, rules.timeZone), rules)
+    const slot = slotsOfDay(dayAt(start, rules.timeZone), rules)
       .find((candidate) => candidate.start === start);
     if (!slot || slot.end > latest) return { kind: "closed" };
     const { accountId, id: assistantId } = assistant;
@@ -213,7 +213,7 @@ export function createCalendars(options: { store: CalendarStore; system: System 
       const rules = rulesOf(calendar, assistant);
       const { timeZone } = rules;
       const { start: soonest, end: latest } = horizon(calendar);
-      const first = date ?? dateOf(system.now(), timeZone);
+      const first = date ?? dayAt(system.now(), timeZone);
       const within = {
         start: Math.max(soonest, startOfDay(first, timeZone) ?? latest),
         end: Math.min(latest, startOfDay(first, timeZone, days) ?? latest),

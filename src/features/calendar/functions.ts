@@ -3,10 +3,11 @@
 import { hash } from "node:crypto";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { TurnContext } from "#features/assistants/turn-context.ts";
+import { isDay } from "#core/days.ts";
 import { NO_FUNCTIONS, type FunctionSource } from "#engine/functions.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type { Calendars, Person } from "./calendar.ts";
-import { isDate, localIso, spokenTime } from "./slots.ts";
+import { localIso, spokenTime } from "./slots.ts";
 
 export const CHECK_AVAILABILITY = "check_availability";
 export const BOOK_APPOINTMENT = "book_appointment";
@@ -62,7 +63,7 @@ async function checkAvailability(
   { date, days }: Arguments,
 ): Promise<Result> {
   const asked = textOf(date);
-  if (asked !== "" && !isDate(asked)) {
+  if (asked !== "" && !isDay(asked)) {
     return { error: "The argument date must be a day as YYYY-MM-DD." };
   }
   const wanted = Number.isInteger(days) ? Number(days) : DAYS_DEFAULT;

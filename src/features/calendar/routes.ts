@@ -9,6 +9,7 @@ import { LIMITS } from "#core/limits.ts";
 import { MASK } from "#core/secrets.ts";
 import { about, named, Nullable, OneOf, TimeOfDay, TimeZone } from "#core/schema.ts";
 import { isoMicros, type System } from "#core/system.ts";
+import { dayAt } from "#core/zones.ts";
 import {
   dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf, Uuid,
 } from "#http/answers.ts";
@@ -16,7 +17,7 @@ import { json, type HttpRequest } from "#http/exchange.ts";
 import { keyRoute, seesSecrets, publicRoute, type Route } from "#http/route.ts";
 import type { Appointment, Calendar, Calendars, CalendarSettings } from "./calendar.ts";
 import { renderFeed } from "./feed.ts";
-import { dateOf, localIso, startOfDay, type OpenPeriod, type Period } from "./slots.ts";
+import { localIso, startOfDay, type OpenPeriod, type Period } from "./slots.ts";
 
 const OpenPeriodSchema = Type.Object({
   from: TimeOfDay("Opening time, in the calendar's time zone.", "09:00"),
@@ -236,7 +237,7 @@ function appointmentRoutes({ calendars, assistants, system }: CalendarRoutesOpti
       handle: async ({ caller, id, query }) => {
         const assistant = await assistants.get(caller.accountId, id);
         const zone = calendars.zoneOf(await calendars.open(assistant), assistant);
-        const within = listedPeriod(query, dateOf(system.now(), zone), zone);
+        const within = listedPeriod(query, dayAt(system.now(), zone), zone);
         const found = await calendars.list(assistant.id, within);
         return json(200, { data: found.map((one) => wireAppointment(one, zone)) });
       },

@@ -1,8 +1,8 @@
 // Which times of a calendar are free. Working hours are wall-clock times in a zone, so a day on
 // which the clocks change has fewer or more of them. Pure; Intl knows the zones.
-import { weekdayOf, type Weekday } from "#core/days.ts";
+import { dayAfter, isDay, weekdayOf, type Weekday } from "#core/days.ts";
 import type { Instant } from "#core/system.ts";
-import { firstShowing, MINUTE_MICROS } from "#core/zones.ts";
+import { dayAt, dayStart, firstShowing, localDateTime, MINUTE_MICROS } from "#core/zones.ts";
 
 /** `HH:MM` each; `to` may be 24:00. */
 export interface OpenPeriod {
@@ -24,78 +24,31 @@ export interface SlotRules {
   bufferMinutes: number;
 }
 
-const DAY_MS = 86_400_000;
 const DAY_MINUTES = 24 * 60;
-
-const clocks = new Map<string, Intl.DateTimeFormat>();
-
-function clockOf(timeZone: string): Intl.DateTimeFormat {
-  const known = clocks.get(timeZone);
-  if (known) return known;
-  const clock = new Intl.DateTimeFormat("en-CA", {
-    timeZone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit",
-    hour: "2-digit", minute: "2-digit",
-  });
-  if (clocks.size >= 1000) clocks.clear();
-  clocks.set(timeZone, clock);
-  return clock;
-}
 
 /** The zone's wall-clock time, to the minute, as if it were UTC milliseconds. */
 function wallMs(instant: Instant, timeZone: string): number {
-  const parts = clockOf(timeZone).formatToParts(new Date(Math.floor(instant / 1000)));
-  const part = (type: Intl.DateTimeFormatPartTypes): number =>
-    Number(parts.find((candidate) => candidate.type === type)?.value ?? 0);
-  return Date.UTC(part("year"), part("month") - 1, part("day"), part("hour"), part("minute"));
+  const { date, time } = localDateTime(instant, timeZone);
+  return Date.parse(`${date}T${time}Z`);
 }
-
-/** The instant of this wall-clock time by the UTC offset in force at `at`. */
-const byOffsetAt = (at: number, wall: number, timeZone: string): Instant =>
-  (wall - (wallMs(at * 1000, timeZone) - at)) * 1000;
 
 /**
  * The instant at which the zone's clocks show this: the first where they show it twice in autumn,
- * null where they skip it in spring. Clocks change by half an hour or two in some places, so the
- * offsets of the day before and the day after are tried, not a change of one hour.
+ * null where they skip it in spring.
  */
 function instantOf(wall: number, timeZone: string): Instant | null {
-  const before = byOffsetAt(wall - DAY_MS, wall, timeZone);
-  const after = byOffsetAt(wall + DAY_MS, wall, timeZone);
-  const first = Math.min(before, after);
-  if (wallMs(first, timeZone) === wall) return first;
-  const second = Math.max(before, after);
-  return second !== first && wallMs(second, timeZone) === wall ? second : null;
+  const found = firstShowing(wall * 1000, timeZone);
+  return wallMs(found, timeZone) === wall ? found : null;
 }
-
-/** As `instantOf`, but a time skipped in spring is the instant at which the clocks go forward. */
-const nextInstantOf = (wall: number, timeZone: string): Instant =>
-  instantOf(wall, timeZone) ?? firstShowing(wall * 1000, timeZone);
 
 const minutesOf = (time: string): number => {
   const [hours = 0, minutes = 0] = time.split(":").map(Number);
   return hours * 60 + minutes;
 };
 
-/** The date in the zone, as `YYYY-MM-DD`. */
-export const dateOf = (instant: Instant, timeZone: string): string =>
-  new Date(wallMs(instant, timeZone)).toISOString().slice(0, 10);
-
-/** Midnight as if it were UTC milliseconds; null for anything but a valid date. */
-function midnightOf(date: string): number | null {
-  const midnight = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(`${date}T00:00:00Z`) : NaN;
-  if (Number.isNaN(midnight)) return null;
-  return new Date(midnight).toISOString().startsWith(date) ? midnight : null;
-}
-
-/** Rejects days that do not exist, such as `2026-02-31`. */
-export const isDate = (date: string): boolean => midnightOf(date) !== null;
-
 /** Start of the day, or of the one `days` later; some days have no midnight. Null: not a date. */
-export function startOfDay(date: string, timeZone: string, days = 0): Instant | null {
-  const midnight = midnightOf(date);
-  if (midnight === null) return null;
-  return nextInstantOf(midnight + days * DAY_MS, timeZone);
-}
+export const startOfDay = (date: string, timeZone: string, days = 0): Instant | null =>
+  isDay(date) ? dayStart(dayAfter(date, days), timeZone) : null;
 
 /** `YYYY-MM-DDTHH:MM:SS±HH:MM` */
 export function localIso(instant: Instant, timeZone: string): string {
@@ -123,7 +76,7 @@ export function readLocal(text: string, timeZone: string): Instant | null {
   const [, date, time, zone] = match ?? [];
   if (!date || !time) return null;
   const ms = Date.parse(`${date}T${time}:00${zone ?? "Z"}`);
-  if (Number.isNaN(ms) || !isDate(date)) return null;
+  if (Number.isNaN(ms) || !isDay(date)) return null;
   return zone === undefined ? instantOf(ms, timeZone) : ms * 1000;
 }
 
@@ -131,7 +84,7 @@ export function readLocal(text: string, timeZone: string): Instant | null {
 export function openPeriods(date: string, hours: WorkingHours, timeZone: string): Period[] {
   const midnight = Date.parse(`${date}T00:00:00Z`);
   const at = (minute: number): Instant =>
-    nextInstantOf(midnight + minute * 60_000, timeZone);
+    firstShowing((midnight + minute * 60_000) * 1000, timeZone);
   return (hours[weekdayOf(date)] ?? [])
     .map(({ from, to }) => ({
       start: at(minutesOf(from)), end: at(minutesOf(to) + (to > from ? 0 : DAY_MINUTES)),
@@ -174,11 +127,9 @@ export function freeSlots(
   count: number,
 ): Period[] {
   const found: Period[] = [];
-  let day = Date.parse(`${dateOf(within.start, rules.timeZone)}T00:00:00Z`);
-  const lastDay = dateOf(within.end, rules.timeZone);
-  for (; found.length < count; day += DAY_MS) {
-    const date = new Date(day).toISOString().slice(0, 10);
-    if (date > lastDay) break;
+  const lastDay = dayAt(within.end, rules.timeZone);
+  let date = dayAt(within.start, rules.timeZone);
+  for (; date <= lastDay && found.length < count; date = dayAfter(date)) {
     for (const slot of slotsOfDay(date, rules)) {
       if (found.length === count) break;
       const isInside = slot.start >= within.start && slot.end <= within.end;

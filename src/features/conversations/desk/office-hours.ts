@@ -1,16 +1,14 @@
 // Whether people are available, by an assistant's office hours. Pure; used wherever a person may be
 // requested.
 import type { Assistant } from "#features/assistants/assistants.ts";
-import { dateOf, openPeriods } from "#features/calendar/slots.ts";
+import { openPeriods } from "#features/calendar/slots.ts";
+import { dayAfter } from "#core/days.ts";
 import { isoOrNull, type Instant } from "#core/system.ts";
+import { dayAt } from "#core/zones.ts";
 import type { Away } from "#events/events.ts";
 
 /** How many days ahead the next opening is searched. */
 const DAYS_MAX = 60;
-const DAY_MS = 86_400_000;
-
-const dayAfter = (date: string, days: number): string =>
-  new Date(Date.parse(`${date}T00:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
 
 /** Null: people are available, or no office hours are set. */
 export function awayOf({ settings }: Assistant, now: Instant): Away | null {
@@ -18,7 +16,7 @@ export function awayOf({ settings }: Assistant, now: Instant): Away | null {
   if (office === null) return null;
   const zone = office.time_zone ?? settings.timezone;
   const holidays = new Set(office.holidays ?? []);
-  const today = dateOf(now, zone);
+  const today = dayAt(now, zone);
   // Yesterday's hours may extend past midnight.
   for (let days = -1; days <= DAYS_MAX; days += 1) {
     const date = dayAfter(today, days);
