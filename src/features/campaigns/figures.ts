@@ -165,7 +165,8 @@ const LOOKS_MAX = (8 * 24 * 60) / LOOK_MINUTES;
 /** When its calling hours next begin; null: not within eight days. */
 function opensAt(campaign: Campaign, zones: readonly string[], now: Instant): Instant | null {
   const step = LOOK_MINUTES * MINUTE_MICROS;
-  let at = now - now % step;
+  // Zones are whole quarters of an hour from UTC, so that hours begin at this minute of a quarter.
+  let at = now - (now - campaign.startMinute * MINUTE_MICROS) % step;
   for (let look = 0; look < LOOKS_MAX; look += 1) {
     at += step;
     if (!isOpenSomewhere(campaign, zones, at)) continue;

@@ -30,6 +30,20 @@ test("[CP29] hours of leads in other time zones are stated in theirs", async () 
   await world.close();
 });
 
+test("[CP32] the next opening of hours of a few minutes is stated to the minute", async () => {
+  const world = await createWorld({ startMs: NOON, fate: () => ({ fate: "human", seconds: 60 }) });
+  const { id } = await world.newCampaign({ startMinute: 9 * 60 + 5, endMinute: 9 * 60 + 10 });
+  const { campaigns } = world.features;
+  await world.addLead(id, "+4915112345001");
+  await world.start(id);
+  const pause = async () => (await campaigns.withPause(await campaignOf(world, id))).pause;
+  const inBerlin = Date.UTC(2026, 5, 4, 7, 5) * 1000;
+  assert.deepEqual([(await pause())?.reason, (await pause())?.until], ["hours", inBerlin]);
+  await world.addLead(id, "+911123456789");
+  assert.equal((await pause())?.until, Date.UTC(2026, 5, 4, 3, 35) * 1000, "in India");
+  await world.close();
+});
+
 test("[CP30] days of its figures are its own zone's, at half-hour offsets and clock changes too", () => {
   const none = {
     answered: 0, voicemail: 0, goals: 0, busy: 0, noAnswer: 0, failed: 0, talkSeconds: 0,
