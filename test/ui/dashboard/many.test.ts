@@ -1,5 +1,5 @@
-// Accounts in which there is much: what is far down in lists that grow, and what is far down in
-// what can be chosen.
+// Accounts in which there is much: what is far down in lists that grow and in what can be chosen,
+// and what lists show of long texts.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
@@ -202,4 +202,27 @@ test("[DB754] an assistant's options are sorted by name: knowledgebases, tools, 
       .evaluateAll((all) => all.map((one) => (one as HTMLInputElement).labels?.[0]?.textContent)),
     ["a_tool", "b_tool"]);
   }, { key });
+});
+
+test("[DB774] at 1360 px calls and conversations show an assistant's name whole and sentences of last words", { skip }, async () => {
+  const name = "Harbour help desk";
+  const words = "We open at nine; park behind us";
+  const { uuid } = await newAssistant(server, { name, status: "active", initial_message: words });
+  await newConversation(server, uuid);
+  await server.call("POST", "/user/try_call", { body: { assistant_id: uuid, lines: ["When?"] } });
+  for (const locale of ["de-DE", "en-US"]) {
+    await withDashboard(async ({ page, go }) => {
+      await page.setViewportSize({ width: 1360, height: 800 });
+      for (const path of ["/conversations", "/calls"]) {
+        await go(path);
+        for (const text of path === "/calls" ? [name] : [name, words]) {
+          const shown = page.locator("main td span", { hasText: text }).last();
+          await shown.waitFor();
+          assert.deepEqual(await shown.evaluate((one) => [
+            one.scrollWidth <= one.clientWidth, one.scrollHeight <= one.clientHeight,
+          ]), [true, true], `${text} in ${path}`);
+        }
+      }
+    }, { context: { locale } });
+  }
 });

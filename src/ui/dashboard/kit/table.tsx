@@ -16,6 +16,11 @@ export interface Column<T> {
   isWords?: true;
   /** Its share of the width; 1 by default. `none`: as wide as its content, as for a button. */
   grow?: number | "none";
+  /**
+   * Its width from tablets on, where that is known: enough for its longest text in any language.
+   * The list's columns without one share the rest.
+   */
+  fits?: string;
 }
 
 /** The selected rows; only loaded rows can be selected. */
@@ -62,6 +67,14 @@ export function useTier(): number {
   return now;
 }
 
+/** The CSS width of a column; undefined: an equal part of what the others leave. */
+function widthOf<T>(column: Column<T>, columns: Column<T>[], room: number): string | undefined {
+  if (room > 1 && columns.some(({ fits }) => fits)) return column.fits;
+  const share = ({ grow = 1 }: Column<T>): number => grow === "none" ? 0 : grow;
+  const whole = columns.reduce((sum, one) => sum + share(one), 0);
+  return `${(share(column) / whole) * 100}%`;
+}
+
 /** As in dashboard.css: 52 pixels, and more with a larger browser font. */
 const rowPx = (): number =>
   52 * parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
@@ -89,8 +102,6 @@ function Body<T>(given: TableProps<T> & { count: number }) {
   const [first, last] = useWindow(body, count);
   useHeld(body, props, first, last);
   useEffect(() => rows.show(first, last), [rows, first, last]);
-  const share = ({ grow = 1 }: Column<T>): number => grow === "none" ? 0 : grow;
-  const whole = columns.reduce((sum, column) => sum + share(column), 0);
   const shown = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at);
   return (
     <table class="list" aria-label={label} aria-rowcount={count + 1}>
@@ -99,7 +110,7 @@ function Body<T>(given: TableProps<T> & { count: number }) {
         {columns.map((column) => (
           <col
             key={column.title} class={column.grow === "none" ? "whole" : undefined}
-            style={{ width: column.grow === "none" ? "0" : `${(share(column) / whole) * 100}%` }}
+            style={{ width: widthOf(column, columns, room) }}
           />
         ))}
       </colgroup>

@@ -28,27 +28,34 @@ type Filter = typeof NO_FILTER;
 const CHANGES = ["call_created", "call_status_changed", "call_ended", "call_deleted"];
 
 const COLUMNS: Column<CallRecord>[] = [
-  { title: "Customer", grow: 2.45, cell: (call, has) => <Customer call={call} hasStatus={has("Status")} /> },
   {
-    title: "Last words", priority: 3, grow: 1.05,
-    cell: ({ transcript_entries: entries }) =>
-      <span class="last-words">{entries.findLast(({ text }) => text !== "")?.text ?? "–"}</span>,
+    title: "Customer", fits: "max(10.8rem, 12vw)",
+    cell: (call, has) => <Customer call={call} hasStatus={has("Status")} />,
   },
   {
-    title: "Started", grow: 1.4, priority: 2,
+    title: "Last words", priority: 3,
+    cell: ({ transcript_entries: entries }) =>
+      <span class="last-words two">{entries.findLast(({ text }) => text !== "")?.text ?? "–"}</span>,
+  },
+  {
+    title: "Started", fits: "6.3rem", priority: 2,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   {
-    title: "Direction", priority: 3, grow: 1.3, isWords: true, cell: ({ type }) => typeWords(type),
+    title: "Direction", priority: 3, fits: "6.4rem", isWords: true,
+    cell: ({ type }) => typeWords(type),
   },
-  { title: "Assistant", cell: ({ assistant_name: name }) => name, priority: 2, grow: 1.2 },
-  { title: "Status", priority: 2, cell: ({ status }) => <Status code={status} />, grow: 2.1 },
   {
-    title: "Duration", align: "end", priority: 2, grow: 1.15,
+    title: "Assistant", priority: 2,
+    cell: ({ assistant_name: name }) => <span class="two">{name}</span>,
+  },
+  { title: "Status", priority: 2, cell: ({ status }) => <Status code={status} />, fits: "10.6rem" },
+  {
+    title: "Duration", align: "end", priority: 2, fits: "6.2rem",
     cell: ({ status, duration: seconds }) => isLive(status) ? "–" : duration(seconds),
   },
   {
-    title: "Cost", align: "end", priority: 3, grow: 1.05,
+    title: "Cost", align: "end", priority: 3, fits: "6.5rem",
     cell: ({ status, total_cost: cost }) => isLive(status) ? "–" : money(cost),
   },
 ];

@@ -60,30 +60,34 @@ const stateOf = (row: Listed) => isRoutine(row)
 const lastWords = ({ last_message: last }: Listed): string => last ? inOneLine(last.content) : "–";
 
 const COLUMNS: Column<Listed>[] = [
-  { title: "Customer", grow: 1.9, cell: (row, has) => <Customer row={row} has={has} /> },
   {
-    title: "Last words", priority: 2, grow: 1.3,
-    cell: (row) => <span class="last-words">{lastWords(row)}</span>,
+    title: "Customer", grow: 1.9, fits: "max(12.4rem, 12vw)",
+    cell: (row, has) => <Customer row={row} has={has} />,
   },
   {
-    title: "Last change", grow: 1.3,
+    title: "Last words", priority: 2,
+    cell: (row) => <span class="last-words two">{lastWords(row)}</span>,
+  },
+  {
+    title: "Last change", grow: 1.3, fits: "7rem",
     cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   {
-    title: "Assistant", priority: 2, grow: 1.35,
+    title: "Assistant", priority: 2,
     cell: ({ assistant_name: name, type }) => <TwoLines main={name} sub={typeName(type)} />,
   },
-  { title: "State", priority: 2, grow: 2.1, cell: stateOf },
+  { title: "State", priority: 2, fits: "8.2rem", isWords: true, cell: stateOf },
   {
-    title: "Rating", priority: 3, grow: 1.35, align: "end",
+    title: "Rating", priority: 3, fits: "6.4rem", align: "end",
     cell: ({ satisfaction }) => satisfaction ? `${satisfaction.score} of 5` : "–",
   },
   {
     title: "Messages", cell: ({ message_count: messages }) => count(messages), align: "end",
-    priority: 3, grow: 1.5,
+    priority: 3, fits: "7rem",
   },
   {
-    title: "Cost", cell: ({ total_cost: cost }) => money(cost), align: "end", priority: 3, grow: 1.1,
+    title: "Cost", align: "end", priority: 3, fits: "6.5rem",
+    cell: ({ total_cost: cost }) => money(cost),
   },
 ];
 
