@@ -1,7 +1,7 @@
 // Files that are sent to the server by clients that do not wait for the answer.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { after, test } from "node:test";
@@ -44,7 +44,7 @@ async function keeping(admit: () => Promise<void>) {
     rmSync(folder, { recursive: true });
   });
   const port = await server.listen("127.0.0.1", 0);
-  return { port, begun: begun.promise, release: () => released.resolve() };
+  return { port, folder, begun: begun.promise, release: () => released.resolve() };
 }
 
 test("[CV149] an upload's file stays until its handler is done, even if the client disconnects", async () => {
@@ -95,4 +95,27 @@ test("[EX145] a file that arrives slowly, a few kB a second, is accepted", async
   client.write("0\r\n\r\n");
   assert.match(String(await over), /^HTTP\/1\.1 200/);
   client.destroy();
+});
+
+/** The files in the folder that this process has open, deleted ones too. */
+const openIn = (folder: string): string[] => readdirSync("/proc/self/fd")
+  .map((one) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${one}`);
+    } catch (error) {
+      // It was closed since the list was made.
+      return String(error);
+    }
+  }).filter((path) => path.startsWith(folder));
+
+test("[EX186] an upload that breaks off leaves no open file", {
+  skip: existsSync("/proc/self/fd") ? false : "only Linux lists the open files",
+}, async () => {
+  const { port, folder } = await keeping(() => Promise.resolve());
+  const client = connect(port, "127.0.0.1");
+  client.write(UPLOAD.slice(0, UPLOAD.indexOf("bill") + 2));
+  await askUntil(() => openIn(folder).length, (count) => count === 1);
+  client.resetAndDestroy();
+  await askUntil(() => openIn(folder).length, (count) => count === 0);
+  assert.deepEqual(readdirSync(folder), []);
 });

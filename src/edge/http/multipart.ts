@@ -1,7 +1,7 @@
 // Reads multipart/form-data as it arrives: fields into memory, one file to disk, all of it counted.
 // Used by http/server.ts for routes that take uploads.
 import { Busboy } from "@fastify/busboy";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, type WriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import type { IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
@@ -58,7 +58,7 @@ export function createMultipartReader(
   /** Why the file could not be stored; null while it can. */
   let unwritten: unknown = null;
   const written: Promise<void>[] = [];
-  const paths: string[] = [];
+  const targets: WriteStream[] = [];
   const fail = (cause?: unknown): void => void (failure ??= malformed(cause));
 
   const parser = openParser(contentType, fileBytesMax);
@@ -70,13 +70,13 @@ export function createMultipartReader(
     // A form whose file input is empty sends an empty part.
     if (name !== "file" || !fileName) return void stream.resume();
     const path = join(folder, newName());
-    paths.push(path);
     const received = { path, name: fileName, bytes: 0, tooLarge: false };
     file = received;
     stream.on("data", (chunk: Buffer) => (received.bytes += chunk.length));
     stream.on("limit", () => (received.tooLarge = true));
     // `flush`: the bytes are on disk before a row refers to them.
     const target = createWriteStream(path, { flags: "wx", mode: 0o600, flush: true });
+    targets.push(target);
     written.push(finished(stream.pipe(target)).catch((error: unknown) => {
       // The rest of the file has nowhere to go, and must not block the rest of the body.
       stream.resume();
@@ -94,7 +94,12 @@ export function createMultipartReader(
 
   const abort = (): void => {
     parser.destroy();
-    for (const path of paths.splice(0)) void rm(path, { force: true });
+    for (const target of targets.splice(0)) {
+      const remove = (): void => void rm(target.path, { force: true });
+      // The parser leaves the file of an upload that breaks off open, which would keep its room.
+      if (target.closed) remove();
+      else target.once("close", remove).destroy();
+    }
   };
   return {
     write: (chunk) => {
