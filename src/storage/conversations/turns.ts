@@ -89,18 +89,27 @@ function createBegin(
     LEFT JOIN turns t ON t.conversation_id = c.id AND t.idempotency_key = +@idempotencyKey
     WHERE c.uuid = +@conversationUuid AND c.account_id = +@accountId`);
   const reopenTurn = sql.prepare(`
-    UPDATE turns SET state = 'open', error = NULL, failure = NULL, price_micros = @priceMicros, begun_at = @now,
-      finished_at = NULL, node_id = @nodeId WHERE id = @turnId`);
+    UPDATE turns SET state = @state, error = NULL, failure = NULL, price_micros = @priceMicros,
+      begun_at = @now, finished_at = @finishedAt, node_id = @nodeId
+    WHERE id = @turnId`);
 
-  /** Retries a failed or interrupted turn under its key; its user message is stored already. */
+  /**
+   * Retries a failed or interrupted turn under its key, unless a person has the conversation; its
+   * user message is stored already.
+   */
   const reopen = async (
     turn: TurnRow, state: ConversationState, args: Begin,
   ): Promise<BeginOutcome> => {
-    const priceMicros = messagePrice(state.type, args.messagePriceMicros);
+    const answers = assistantAnswers(state.desk);
+    const priceMicros = answers ? messagePrice(state.type, args.messagePriceMicros) : 0;
     const refused = await hold(state.assistant_id, priceMicros, 0, args);
     if (refused) return refused;
     const { nodeId, now } = args;
-    await reopenTurn.run({ turnId: turn.turn_id, priceMicros, nodeId, now });
+    await reopenTurn.run({
+      turnId: turn.turn_id, state: answers ? "open" : "stored", priceMicros, nodeId, now,
+      finishedAt: answers ? null : now,
+    });
+    if (!answers) return { kind: "stored", events: [] };
     const baseSequence = state.event_sequence;
     return { kind: "started", turnId: turn.turn_id, priceMicros, baseSequence, events: [] };
   };

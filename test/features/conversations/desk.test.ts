@@ -310,6 +310,26 @@ test("[DK11] rules of an assistant ask for a person: a word, tool failures in a 
   model.script(null);
 });
 
+test("[DK77] a failed message sent again while a person has the conversation is stored, not answered", async () => {
+  const { uuid, ana, key } = await fresh();
+  const retry = () => server.call("POST", `/conversations/${uuid}/messages`, {
+    body: { message: "Help" }, headers: { "Idempotency-Key": "k" },
+  });
+  model.script(() => ({ status: 400 }));
+  assert.equal((await retry()).status, 400);
+  model.script(null);
+  await at(uuid, "take-over", ana);
+  const balance = async () => (await server.call("GET", "/user/me", { key })).body.total_balance;
+  const [asked, before] = [model.counts.requests, await balance()];
+  for (const { status, body } of [await retry(), await retry()]) {
+    assert.deepEqual([status, body.ai_disabled, body.message], [200, true, ""]);
+  }
+  assert.deepEqual(spoken(await historyOf(uuid)), ["assistant: Hello", "user: Help"]);
+  assert.deepEqual([model.counts.requests, await balance()], [asked, before]);
+  await at(uuid, "hand-back", ana);
+  assert.equal((await send(uuid, "And now?")).status, 200);
+});
+
 test("[DK16] typing is shown to watchers both ways and never stored", async () => {
   const { ana, uuid } = await fresh();
   await at(uuid, "take-over", ana);
