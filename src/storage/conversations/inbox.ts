@@ -22,7 +22,7 @@ type InboxWriter = Writer<InboxCommands>;
 
 interface Row extends SummaryRow, LastRow {
   since: number;
-  person_read_at: number | null;
+  is_unread: number;
   visitor_read_at: number | null;
 }
 
@@ -35,33 +35,34 @@ const OF_QUEUE: Record<Queue, string> = {
   all: "(c.state = 'open' OR CAST(@search AS TEXT) IS NOT NULL)",
 };
 
-function rowOf(row: Row, beside: Beside, reader: string): InboxRow {
-  const { last_at: at, last_author: json } = row;
-  const author = json === null ? null : (JSON.parse(json) as Author);
-  return {
-    ...summaryFromRow(row),
-    ...beside,
-    since: row.since,
-    isUnread: at !== null && at > (row.person_read_at ?? -1) && author?.id !== reader,
-    visitorReadAt: row.visitor_read_at,
-    last: lastFromRow(row),
-  };
-}
+const rowOf = (row: Row, beside: Beside): InboxRow => ({
+  ...summaryFromRow(row),
+  ...beside,
+  since: row.since,
+  isUnread: row.is_unread === 1,
+  visitorReadAt: row.visitor_read_at,
+  last: lastFromRow(row),
+});
+
+/** `@own`: how the JSON of an author begins that is the reader. */
+const IS_UNREAD = `m.created_at > coalesce(r.read_at, -1)
+  AND coalesce(m.author, '') NOT LIKE @own`;
+const ownOf = (holderId: string): string => `{"id":"${holderId}",%`;
 
 const FILTERED = `(CAST(@labelId AS BIGINT) IS NULL OR EXISTS (SELECT 1 FROM conversation_labels l
     WHERE l.conversation_id = c.id AND l.label_id = @labelId))
   AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
   AND (CAST(@callbacks AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM callbacks k
     WHERE k.conversation_id = c.id AND k.done_at IS NULL))
-  AND (CAST(@unread AS BIGINT) = 0 OR m.created_at > coalesce(r.read_at, -1))`;
+  AND (CAST(@unread AS BIGINT) = 0 OR (${IS_UNREAD}))`;
 
 function createPage(
   reader: Reader, writer: InboxWriter, search: SearchIndex,
 ): InboxStore["page"] {
   const found = createFound(reader, writer, search);
   const prepare = (queue: Queue) => aside<object, Row>(reader, `
-    ${SUMMARIES(`${LAST}, ${SINCE} AS since, r.read_at AS person_read_at,
-      c.visitor_read_at`)}
+    ${SUMMARIES(`${LAST}, ${SINCE} AS since, c.visitor_read_at,
+      CASE WHEN ${IS_UNREAD} THEN 1 ELSE 0 END AS is_unread`)}
     LEFT JOIN conversation_reads r ON r.conversation_id = c.id AND r.person = @holderId
     LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)
     WHERE c.account_id = +@accountId AND ${OF_QUEUE[queue]}
@@ -77,9 +78,10 @@ function createPage(
       since: after?.since ?? null, id: after?.id ?? 0,
       labelId: filter.labelId ?? null, assistantId: filter.assistantId ?? null,
       callbacks: filter.hasCallback === true ? 1 : 0, unread: filter.isUnread === true ? 1 : 0,
+      own: ownOf(query.holderId),
     });
     const besideOf = await beside(rows.map(({ id }) => id));
-    return rows.map((row) => rowOf(row, besideOf(row.id), query.holderId));
+    return rows.map((row) => rowOf(row, besideOf(row.id)));
   };
 }
 

@@ -69,6 +69,23 @@ test("[DK13] inbox search covers messages and who wrote them; pattern characters
   assert.deepEqual(await ids(ana, "queue=all&search=refund"), [other], "also where it has ended");
 });
 
+test("[DK78] a conversation is unread on its row and by the filter alike, never for its last writer", async () => {
+  const { ana, ben, begin, read, ids } = await fresh();
+  const uuid = await begin();
+  const says = (key: string) => server.call("POST", `/user/conversations/${uuid}/messages`, {
+    key, body: { message: "I am here" },
+  });
+  const unreadBy = async (key: string): Promise<[boolean, string[]]> =>
+    [(await read(key, "queue=all")).data[0].unread, await ids(key, "queue=all&unread=true")];
+  assert.deepEqual(await unreadBy(ana), [true, [uuid]]);
+  assert.equal((await says(ana)).status, 201);
+  assert.deepEqual(await unreadBy(ana), [false, []]);
+  assert.deepEqual(await unreadBy(ben), [true, [uuid]]);
+  await server.call("POST", `/user/conversations/${uuid}/hand-back`, { key: ana });
+  assert.equal((await says(ben)).status, 201);
+  assert.deepEqual(await unreadBy(ana), [true, [uuid]]);
+});
+
 test("[DK14] notes are visible to the account only, with their author", async () => {
   const { ana, key, begin } = await fresh();
   const uuid = await begin();
