@@ -43,6 +43,8 @@ function positionOf(id: string | undefined): Position | null {
   return match ? { sequence: Number(match[1]), chars: Number(match[2] ?? 0) } : null;
 }
 
+const BEGINNINGS = new Set(["stream_reset", "snapshot"]);
+
 /** What has been yielded: a place in the log, and what came at that place. */
 class Progress {
   lastId: string | undefined;
@@ -57,6 +59,8 @@ class Progress {
   /** The new part of the frame, or null. Frames repeat when a message is sent once more. */
   take(frame: Frame): Frame | null {
     const at = positionOf(frame.id);
+    // Begins anew, also before what has been yielded: the server's data may be older than that.
+    if (BEGINNINGS.has(frame.type)) this.#last = null;
     const last = this.#last;
     if (!at) return frame;
     const isBefore = last !== null

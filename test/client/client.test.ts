@@ -238,3 +238,26 @@ test("[CC7] the client follows Retry-After, up to a minute", async (context) => 
     await ended;
   }
 });
+
+test("[CC48] a watcher ahead of the server's data is told of the reset and what comes after it", async () => {
+  const parley = createParley({ baseUrl: `${server.url}/api` });
+  const { uuid } = await newAssistant(server);
+  const conversation = await newConversation(server, uuid, { type: "test" });
+  const leaving = new AbortController();
+  const types: string[] = [];
+  const acts = async (isConnected: boolean): Promise<void> => {
+    if (!isConnected) return;
+    const path = `/conversations/${conversation}`;
+    await server.call("POST", `${path}/messages`, { body: { message: "Hello" } });
+    await server.call("POST", `${path}/typing`, { body: { typing: true } });
+  };
+  const watched = parley.watchConversation(conversation, {
+    after: "999", signal: leaving.signal, onState: (isConnected) => void acts(isConnected),
+  });
+  for await (const { type } of watched) {
+    types.push(type);
+    if (type === "typing_started") leaving.abort();
+  }
+  assert.deepEqual(types.filter((type) => !type.startsWith("reply_")),
+    ["stream_reset", "message_added", "message_added", "typing_started"]);
+});
