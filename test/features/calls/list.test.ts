@@ -103,11 +103,12 @@ test("[CR426] calls are found by transcript text, and days are those of the requ
   { accountId, assistantId, at });
   await runBeside(server.dataDir, `
     INSERT INTO call_entries (call_id, number, speaker, text, start_ms, end_ms, interrupted)
-    VALUES (@id, 1, 'customer', 'I want 100% of my Refund', 0, 1, 0)`, { id });
+    VALUES (@id, 1, 'customer', 'I want 100% of my Refund, Übermorgen', 0, 1, 0)`, { id });
   const found = async (query: string): Promise<number> =>
     (await server.call("GET", `/user/calls?${query}`, { key })).body.total;
   for (const [query, count] of [
     ["search=refund", 1], ["search=100%25", 1], ["search=100_", 0], ["search=return", 0],
+    ["search=%C3%9Cbermorgen", 1], ["search=%C3%BCbermorgen", 1],
     ["date_from=2026-03-02", 0], ["date_from=2026-03-02&timezone=Europe/Berlin", 1],
     ["date_to=2026-03-01", 1], ["date_to=2026-03-01&timezone=Europe/Berlin", 0],
   ] as const) assert.equal(await found(query), count, query);

@@ -69,6 +69,18 @@ test("[DK13] inbox search covers messages and who wrote them; pattern characters
   assert.deepEqual(await ids(ana, "queue=all&search=refund"), [other], "also where it has ended");
 });
 
+test("[DK79] a visitor's name with capitals of any alphabet is found in any case", async () => {
+  const { key, begin, ids } = await fresh();
+  const uuid = await begin({ variables: { customer_name: "ÖZIL Ángel Чехов" } });
+  for (const written of ["ÖZIL", "Özil", "özil", "Ángel", "ÁNGEL", "чехов"]) {
+    const search = `search=${encodeURIComponent(written)}`;
+    assert.deepEqual(await ids(key, `queue=all&${search}`), [uuid], written);
+    const { body } = await server.call("GET", `/user/conversations?${search}`, { key });
+    assert.deepEqual(body.data.map(({ id }: { id: string }) => id), [uuid], written);
+  }
+  assert.deepEqual(await ids(key, `queue=all&search=${encodeURIComponent("ozil")}`), []);
+});
+
 test("[DK78] a conversation is unread on its row and by the filter alike, never for its last writer", async () => {
   const { ana, ben, begin, read, ids } = await fresh();
   const uuid = await begin();

@@ -68,6 +68,9 @@ export function openReader(dataDir: string): Db {
   const db = new Database(databasePath(dataDir), { readonly: true, fileMustExist: true });
   setPragmas(db);
   loadVectors(db);
+  // SQLite's own leaves all letters but ASCII as they are, which searches then do not find.
+  db.function("lower", { deterministic: true }, (text: unknown) =>
+    (typeof text === "string" ? text.toLowerCase() : text));
   assertCurrent(db);
   return db;
 }
