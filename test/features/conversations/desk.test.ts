@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createParser } from "eventsource-parser";
+import { holdWrites } from "#support/beside.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
@@ -308,6 +309,19 @@ test("[DK11] rules of an assistant ask for a person: a word, tool failures in a 
   assert.equal((await send(byFailure, "Two")).status, 400);
   assert.equal(await reasonOf(byFailure), "unanswered");
   model.script(null);
+});
+
+test("[DK80] switching the AI off at the moment somebody takes over is done, not refused", async () => {
+  const { uuid, ana, ben } = await fresh();
+  const held = await holdWrites(server.dataDir);
+  const taken = at(uuid, "take-over", ana);
+  const off = server.call("POST", `/automate/conversations/${uuid}/disable-ai`, { key: ben });
+  // Both have read who has the conversation once a later request has been answered.
+  await at(uuid, "take-over", "unknown");
+  await held.letGo();
+  assert.equal((await taken).body.desk_holder.name, "Ana");
+  const { status, body } = await off;
+  assert.deepEqual([status, body], [200, { status: true, ai_enabled: false }]);
 });
 
 test("[DK77] a failed message sent again while a person has the conversation is stored, not answered", async () => {

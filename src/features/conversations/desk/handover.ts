@@ -56,6 +56,9 @@ export interface Handover {
 }
 
 const held = ({ name }: Author): Fault => new Fault(409, `${name} has this conversation.`);
+const ifHeld = (error: unknown): void => {
+  if (!(error instanceof Fault && error.status === 409)) throw error;
+};
 
 function createMove({ store, bus, system }: HandoverOptions) {
   return async (
@@ -136,7 +139,10 @@ export function createHandover(options: HandoverOptions): Handover {
     setAi: async (place, enabled) => {
       const { desk } = await find(place.accountId, place.uuid);
       if (enabled) await handBack(place);
-      else if (desk.state !== "person") await takeOver(place, { holder: null });
+      else if (desk.state !== "person") {
+        // Somebody may take it at the same moment: then the assistant is silent, too.
+        await takeOver(place, { holder: null }).catch(ifHeld);
+      }
     },
   };
 }
