@@ -26,6 +26,8 @@ export interface Sql {
   readonly dialect: {
     /** The column's value is one of the list; the parameter is an array. */
     among(column: string, list: `@${string}`): string;
+    /** The column's text in lower case, in every alphabet. */
+    lower(column: string): string;
     /** The database's clock, in microseconds since the epoch. */
     readonly clock: string;
     /** Ends a SELECT whose rows are about to be changed: rows locked by others are skipped. */

@@ -26,13 +26,13 @@ const MATCHES = `c.account_id = @accountId
   AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
   AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)`;
 /** `OFFSET 0` makes PostgreSQL search the entries of each call, and not everybody's at once. */
-const FOUND = `${MATCHES}
+const foundBy = ({ lower }: Sql["dialect"]): string => `${MATCHES}
   AND c.id >= (SELECT coalesce(min(n.id), 0) FROM (
     SELECT id FROM calls WHERE account_id = @accountId ORDER BY id DESC LIMIT (@searched + 0)
   ) AS n)
-  AND (c.customer_phone LIKE @search ESCAPE '\\' OR lower(c.variables) LIKE @search ESCAPE '\\'
+  AND (c.customer_phone LIKE @search ESCAPE '\\' OR ${lower("c.variables")} LIKE @search ESCAPE '\\'
     OR EXISTS (SELECT 1 FROM call_entries e
-      WHERE e.call_id = c.id AND lower(e.text) LIKE @search ESCAPE '\\' LIMIT 1 OFFSET 0))`;
+      WHERE e.call_id = c.id AND ${lower("e.text")} LIKE @search ESCAPE '\\' LIMIT 1 OFFSET 0))`;
 
 const parametersOf = (accountId: number, filter: CallFilter) => ({
   accountId,
@@ -66,7 +66,7 @@ async function snapshotOf(sql: Sql, row: CallRow): Promise<CallSnapshot> {
 function createPages(reader: Reader): Pick<CallStore, "list" | "count"> {
   const readsOf = (matches: string) =>
     pagesAside<CallRow>(reader, { select: CALL, from: "calls c", matches });
-  const [narrowed, searched] = [readsOf(MATCHES), readsOf(FOUND)];
+  const [narrowed, searched] = [readsOf(MATCHES), readsOf(foundBy(reader.dialect))];
   const readsFor = ({ search }: CallFilter) => (search === undefined ? narrowed : searched);
   return {
     list: async (accountId, filter, offset, rows) =>

@@ -13,12 +13,13 @@ export const patternOf = (text: string): string =>
 export function createFound(
   reader: Reader, writer: WriterOf<typeof messageSearchCommands>, search: SearchIndex,
 ) {
+  const { among, lower } = reader.dialect;
   return {
     /** The condition on conversation `c`. */
     condition: `(CAST(@search AS TEXT) IS NULL
-      OR lower(c.external_identifier) LIKE @search ESCAPE '\\'
-      OR lower(c.variables) LIKE @search ESCAPE '\\'
-      OR ${reader.dialect.among("c.id", "@found")})`,
+      OR ${lower("c.external_identifier")} LIKE @search ESCAPE '\\'
+      OR ${lower("c.variables")} LIKE @search ESCAPE '\\'
+      OR ${among("c.id", "@found")})`,
     parameters: async (
       accountId: number, text: string | null,
     ): Promise<{ search: string | null; found: number[] }> => {

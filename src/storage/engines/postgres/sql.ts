@@ -74,6 +74,8 @@ export function createSql(ask: Ask): Sql {
     },
     dialect: {
       among: (column, list) => `${column} = ANY(${list})`,
+      // The columns collate by bytes, where only A to Z have a lower case.
+      lower: (column) => `lower(${column} COLLATE "default")`,
       clock: CLOCK,
       skipLocked: "FOR UPDATE SKIP LOCKED",
     },

@@ -22,6 +22,8 @@ export function valuesOf(text: string): (parameters: object) => unknown[] {
 
 export const DIALECT: Sql["dialect"] = {
   among: (column, list) => `${column} IN (SELECT value FROM json_each(${list}))`,
+  // Readers replace SQLite's own function (database.ts).
+  lower: (column) => `lower(${column})`,
   clock: "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
   skipLocked: "",
 };
