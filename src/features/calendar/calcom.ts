@@ -199,7 +199,7 @@ export function createCalcom(options: CalcomOptions) {
     const { accountId, tool } = desk;
     const callKey = hash("sha256", JSON.stringify([tool.calcom_event_slug, ...values]), "hex");
     const begun = await journal.begin({
-      scope: `calcom:${scope}`, callKey, accountId, toolId: 0, now: system.now(),
+      scope, callKey, accountId, toolId: 0, now: system.now(),
     });
     if (begun.kind === "repeated") return begun.result;
     if (begun.kind === "unknown") return UNKNOWN;

@@ -119,6 +119,25 @@ test("[CA34] Cal.com's refusals are given in words a model can act on, and nothi
     [{ error: "The calendar could not be reached." }]);
 });
 
+test("[CV555] a deleted conversation takes with it what Cal.com answered in it", async () => {
+  const { uuid } = await withCalendar(integration());
+  const person = { name: "Eva", email: "eva@example.com" };
+  const [booked] = await turn(
+    uuid, [["book_appointment", { ...person, start: "2031-03-03T10:00:00+01:00" }]]);
+  const { booking_uid: booking } = booked ?? {};
+  assert.equal(typeof booking, "string", JSON.stringify(booked));
+  const [spoken] = await rowsBeside<{ uuid: string }>(
+    dataDir, "SELECT uuid FROM conversations ORDER BY id DESC LIMIT 1");
+  const saying = () => rowsBeside(
+    dataDir, "SELECT id FROM tool_calls WHERE result LIKE @what", { what: `%${booking}%` });
+  assert.equal((await saying()).length, 1);
+  const gone = await server.call("POST", "/user/people/delete", {
+    body: { conversation_id: spoken?.uuid },
+  });
+  assert.deepEqual([gone.status, gone.body.conversations], [200, 1], JSON.stringify(gone.body));
+  assert.deepEqual(await saying(), []);
+});
+
 test("[CA35] the key is never shown, kept when its mask is sent back, and stored sealed", async () => {
   const { id, uuid } = await withCalendar(integration(), { type: "end_call" });
   const [shown] = await toolsOf(id);
