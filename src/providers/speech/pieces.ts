@@ -1,7 +1,7 @@
 // The pieces of one recognition: the text so far, and the final texts that the call asks for, each
 // in time and only once. Used by the adaptors of vendors that finalise on request.
 import type { System, Timer } from "#core/system.ts";
-import { wordsIn } from "#core/values.ts";
+import { afterWords, countWords } from "#core/words.ts";
 import type { TranscriptEvent } from "./port.ts";
 
 /** How long the final text may take; then the text so far is taken for it. */
@@ -81,7 +81,7 @@ export class Pieces {
     this.#timer = null;
     const text = this.#partial;
     this.#asked = 0;
-    this.#wordsTold += wordsIn(text).length;
+    this.#wordsTold += countWords(text);
     this.#publishFinal(text);
   }
 
@@ -99,7 +99,6 @@ export class Pieces {
   }
 
   #freshOf(text: string): string {
-    const bounded = text.slice(0, TEXT_CHARS_MAX).trim();
-    return this.#wordsTold === 0 ? bounded : wordsIn(bounded).slice(this.#wordsTold).join(" ");
+    return afterWords(text.slice(0, TEXT_CHARS_MAX), this.#wordsTold);
   }
 }

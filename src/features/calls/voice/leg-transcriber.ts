@@ -2,7 +2,7 @@
 // its caller, or from a page whose browser recognises speech or whose visitor types. Made by
 // host.ts and warm-host.ts for a call that has no other.
 import type { System, Timer } from "#core/system.ts";
-import { wordsIn } from "#core/values.ts";
+import { afterWords, countWords } from "#core/words.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import type { Transcriber, TranscriptEvent, Vad } from "#providers/speech/port.ts";
 
@@ -34,14 +34,14 @@ export function createLegTranscriber(system: System): LegTranscriber {
   };
   const wait = (): void => {
     due ??= system.after(FINAL_WAIT_MS, () => {
-      given += wordsIn(partial).length;
+      given += countWords(partial);
       final(partial);
     });
   };
   return {
     receive: ({ text, isFinal }) => {
       // A recogniser may revise a word, but not how many words came before it.
-      const rest = wordsIn(text).slice(given).join(" ");
+      const rest = afterWords(text, given);
       if (isFinal) {
         given = 0;
         if (rest !== "" || due !== null) final(rest);

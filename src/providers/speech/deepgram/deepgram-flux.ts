@@ -4,7 +4,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { OneOf } from "#core/schema.ts";
 import type { Timer } from "#core/system.ts";
-import { wordsIn } from "#core/values.ts";
+import { afterWords, countWords } from "#core/words.ts";
 import type { VendorArgs } from "#providers/speech/engines.ts";
 import type {
   Pcm, Transcriber, TranscriberStream, TranscriptEvent, TranscriptionOptions,
@@ -136,7 +136,7 @@ class FluxStream implements TranscriberStream {
       this.#wordsTold = 0;
     }
     if (!this.#isOpen) return;
-    const fresh = withoutWords(text, this.#wordsTold);
+    const fresh = afterWords(text, this.#wordsTold);
     if (event === "EndOfTurn") return this.#turnEnded(fresh, languages?.[0]);
     if (fresh !== this.#partial) {
       this.#partial = fresh;
@@ -163,7 +163,7 @@ class FluxStream implements TranscriberStream {
   #closePiece(text: string, language?: string): void {
     this.#partial = "";
     this.coveredMs = this.#windowEndS * 1000;
-    this.#wordsTold += wordsIn(text).length;
+    this.#wordsTold += countWords(text);
     this.#publish({ kind: "final", text, ...(language ? { language } : {}) });
   }
 
@@ -185,7 +185,3 @@ class FluxStream implements TranscriberStream {
     return wasOpen;
   }
 }
-
-/** The text after its first words, whose spelling may have changed since they were reported. */
-const withoutWords = (text: string, count: number): string =>
-  count === 0 ? text : wordsIn(text).slice(count).join(" ");

@@ -3,61 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { timerSettingsOf } from "#features/calls/voice/turns/call-timers.ts";
-import type { TurnAction, TurnEvent, TurnSettings } from "#features/calls/voice/turns/turn-events.ts";
+import type { TurnSettings } from "#features/calls/voice/turns/turn-events.ts";
 import { reduceTurn, START } from "#features/calls/voice/turns/turn-taker.ts";
 import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
-
-const FRAME_MS = 20;
-const SILENCE_MS = VOICE_SETTINGS.endpoint.silenceMs;
-const SETTINGS: TurnSettings = {
-  ...VOICE_SETTINGS, ...timerSettingsOf(VOICE_SETTINGS, 3_600_000),
-  hasFillers: false, hasGreeting: false, detectsTurns: false, wordsAreTold: false,
-  judgesEnds: false,
-};
-
-/** A call by hand: what happens in it, and what the reducer did about it when. */
-function createTalk(settings: Partial<TurnSettings> = {}) {
-  let state = START;
-  let nowMs = 0;
-  const log: { event: TurnEvent; atMs: number }[] = [];
-  const done: (TurnAction & { atMs: number })[] = [];
-  const feed = (event: TurnEvent): readonly TurnAction[] => {
-    log.push({ event, atMs: nowMs });
-    const reduced = reduceTurn({ ...SETTINGS, ...settings }, state, event, nowMs);
-    state = reduced.state;
-    for (const action of reduced.actions) done.push({ ...action, atMs: nowMs });
-    return reduced.actions;
-  };
-  /** Frames of voice or of silence. */
-  const pass = (ms: number, probability = 0, periodicity = probability): void => {
-    for (let passedMs = 0; passedMs < ms; passedMs += FRAME_MS) {
-      nowMs += FRAME_MS;
-      const quietMs = probability === 0 ? FRAME_MS : 0;
-      feed({ kind: "voice", probability, frameMs: FRAME_MS, quietMs, periodicity });
-      feed({ kind: "tick" });
-    }
-  };
-  /** A frame's time in which no sound comes. */
-  const tick = (): void => {
-    nowMs += FRAME_MS;
-    feed({ kind: "tick" });
-  };
-  feed({ kind: "answered" });
-  return {
-    feed, pass, tick, log, done,
-    partial: (text: string) => feed({ kind: "partial", text }),
-    final: (text: string) => feed({ kind: "final", text }),
-    voice: (ms: number, periodicity = 1) => pass(ms, 1, periodicity),
-    state: () => state,
-    nowMs: () => nowMs,
-    of: <K extends TurnAction["kind"]>(kind: K) =>
-      done.filter((action): action is Extract<TurnAction, { kind: K }> & { atMs: number } =>
-        action.kind === kind),
-  };
-}
-
-type Talk = ReturnType<typeof createTalk>;
+import { createTalk, FRAME_MS, SETTINGS, SILENCE_MS, type Talk } from "#support/talk-by-hand.ts";
 
 /** One question and its answer, then a long quiet. */
 function afterOneTurn(settings: Partial<TurnSettings> = {}): Talk {
@@ -285,6 +234,50 @@ test("[VL187] words without sound, too few words for the sound, and one word rep
   const told = overReply({ wordsAreTold: true });
   told.final("What about Sunday?");
   assert.equal(told.of("interrupt").length, 1, "who types is not heard");
+});
+
+/** The same sentence where words have no spaces between them, and where marks are part of them. */
+const SUNDAY = { zh: "我想问一下星期天开不开门", ja: "日曜日は何時まで開いていますか", th: "วันอาทิตย์เปิดไหมครับ" };
+
+test("[VL321] a sentence without spaces between its words interrupts like any other", () => {
+  for (const [language, text] of Object.entries(SUNDAY)) {
+    const talk = overReply();
+    talk.voice(2400);
+    talk.pass(220);
+    talk.final(text);
+    talk.pass(2000);
+    assert.deepEqual(
+      [talk.of("interrupt").length, ...talk.of("reply").map((one) => one.text).slice(1)],
+      [1, text], language);
+  }
+  const word = overReply({ interrupt: { ...VOICE_SETTINGS.interrupt, wordsMin: 2 } });
+  word.voice(900);
+  word.final("नमस्ते");
+  word.pass(2000);
+  assert.equal(word.of("interrupt").length, 0, "one word, whatever its marks");
+  const thumb = overReply({ wordsAreTold: true });
+  thumb.final("👍\uFE0F");
+  assert.equal(thumb.of("interrupt").length, 0, "no word at all");
+});
+
+test("[VL181] speech without spaces that goes on before the late final is heard from there on", () => {
+  for (const [said, more] of [
+    ["我想改一下地址", "改到榆树街"], ["住所を変更したい", "明日までにお願いします"],
+    ["ผมต้องการเปลี่ยนที่อยู่", "พรุ่งนี้ครับ"],
+  ] as const) {
+    const talk = createTalk();
+    talk.voice(1500);
+    talk.partial(said);
+    talk.pass(3000);
+    talk.feed({ kind: "audio_started" });
+    talk.feed({ kind: "played_out" });
+    talk.voice(800);
+    talk.partial(said + more);
+    talk.pass(220);
+    talk.final(said + more);
+    talk.pass(2000);
+    assert.deepEqual(talk.of("reply").map(({ text }) => text), [said, more]);
+  }
 });
 
 test("[VL271] words sent as text are answered without sound; recognised words wait for theirs", () => {

@@ -1,7 +1,7 @@
 // What the parts of the turn taker share: the draft of the next state, and what several of them do
 // to it. Part of the pure reducer in turn-taker.ts; barge-in.ts, answering-machines.ts,
 // taking-part.ts and elsewhere.ts are the others.
-import { wordsIn } from "#core/values.ts";
+import { countWords } from "#core/words.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 import { reduceTimers, type TimerAction, type TimerEvent } from "./call-timers.ts";
 import type { TurnAction, TurnSettings, TurnState } from "./turn-events.ts";
@@ -66,7 +66,7 @@ export const isFinalDue = ({ state: { finalAskedMs }, nowMs }: Draft): boolean =
 export function forgetTurn(draft: Draft): void {
   const { state } = draft;
   if (state.partial !== "") {
-    state.spentWords += wordsIn(state.partial).length;
+    state.spentWords += countWords(state.partial);
     if (state.finalAskedMs === null) askFinal(draft);
   }
   state.hasTurn = false;

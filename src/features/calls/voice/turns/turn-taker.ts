@@ -3,7 +3,7 @@
 // can be replayed from its events. voice-session.ts feeds it and carries out what it decides.
 // barge-in.ts decides what takes the floor, answering-machines.ts who has answered, taking-part.ts
 // what a person changes; call-timers.ts has silence, keys and the length of the call.
-import { wordsIn } from "#core/values.ts";
+import { afterWords } from "#core/words.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 import {
   judge, leaveMessage, MACHINE_BUDGET_MS, MACHINE_RUN_MS, settleMachine,
@@ -271,7 +271,7 @@ function receiveFinal(draft: Draft, text: string): void {
 /** The words of the piece not dealt with yet; none if no voice was heard since the others were. */
 function freshWords({ state: { spentWords, hasVoice } }: Draft, text: string): string {
   if (spentWords === 0) return text;
-  return hasVoice ? wordsIn(text).slice(spentWords).join(" ") : "";
+  return hasVoice ? afterWords(text, spentWords) : "";
 }
 
 function receiveWords(draft: Draft, take: () => void): void {

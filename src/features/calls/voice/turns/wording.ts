@@ -1,5 +1,6 @@
 // What the words of a caller mean for taking turns: whether they interrupt, whether a sentence is
 // over, how a filler should sound, whether a machine is talking. Plain rules over text, no model.
+import { countWords as wordsCounted } from "#core/words.ts";
 
 export const listOf = (text: string): Set<string> => new Set(text.split("|"));
 
@@ -32,7 +33,8 @@ const MACHINE_PHRASES = [
 ];
 
 const normal = (text: string): string =>
-  text.toLowerCase().replaceAll(/[^\p{L}\p{N}'\s-]/gu, " ").replaceAll(/\s+/g, " ").trim();
+  text.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}'\s-]\p{M}*/gu, " ")
+    .replaceAll(/\s+/g, " ").trim();
 
 export const wordsOf = (text: string): string[] =>
   normal(text) === "" ? [] : normal(text).split(" ");
@@ -77,7 +79,7 @@ const HALF_STOPS = new Set(["top", "op", "stole", "stopped", "stops"]);
 
 export const soundsLikeStop = (text: string): boolean => HALF_STOPS.has(normal(text));
 
-export const countWords = (text: string): number => wordsOf(text).length;
+export const countWords = (text: string): number => wordsCounted(normal(text));
 
 /** Only small words, or one word repeated, as recognisers write for noises of the mouth. */
 export function saysNothing(text: string): boolean {
