@@ -1,5 +1,6 @@
 // One thing the assistant says: its audio as it arrives, how far it is played, and which words that
 // was. Made by speech.ts and realtime-session.ts, played by mixer.ts.
+import { wholeWords } from "#core/words.ts";
 import type { Pcm } from "#providers/speech/port.ts";
 
 /** How far back a clear may reach; older audio is let go. */
@@ -126,12 +127,4 @@ export class Utterance {
       this.#cursor -= 1;
     }
   }
-}
-
-function wholeWords(text: string, chars: number): string {
-  const end = Math.min(text.length, Math.floor(chars));
-  const cut = text.slice(0, end);
-  if (end >= text.length || /\s/.test(text[end] ?? "") || /\s$/.test(cut)) return cut.trim();
-  const space = cut.search(/\s\S*$/);
-  return space < 0 ? "" : cut.slice(0, space).trim();
 }

@@ -199,6 +199,17 @@ test("[VL84] interrupted within an address the transcript ends before it, and af
   assert.equal(interruptedAfter(11), "assistant!: **Sure**: mail john_doe_x@example.com,");
 });
 
+test("[VL322] an interrupted reply without spaces between its words is on record as far as it was heard", () => {
+  const [first, second] = ["我们从星期一到星期五都营业。", "星期六上午九点开门，下午五点关门。"];
+  const played = playCall({
+    steps: [...ASKS, { words: 1 }, { say: "What about Sunday?" }, { quietMs: 900 }, { hangUp: true }],
+    answer: (_question, number) => (number === 1 ? first + second.repeat(3) : "Closed."),
+  });
+  assert.deepEqual(played.questions, ["Tell me a story.", "What about Sunday?"]);
+  const [, , story = ""] = lines(played);
+  assert.ok(story.startsWith(`assistant!: ${first}`), story);
+});
+
 test("[VL85] an endless sentence is spoken in pieces and stands whole in the transcript", () => {
   const endless = Array.from({ length: 500 }, (_, number) => `word${number}`).join(" ");
   for (const text of [endless, endless.replaceAll(" ", ", ")]) {
