@@ -41,7 +41,7 @@ export async function activeAssistant(
 ): Promise<Assistant> {
   const assistant = /^\d{1,15}$/.test(String(id))
     ? await options.findAssistant(accountId, Number(id))
-    : await options.findAssistantByUuid(String(id));
+    : await options.findAssistantByUuid(String(id).toLowerCase());
   if (assistant?.accountId !== accountId) {
     throw new Fault(404, "Assistant not found or does not belong to the authenticated user");
   }

@@ -302,7 +302,7 @@ test("[CR454] a call cut by a crash before anything was recorded has no recordin
   assert.equal(await hasLink(null), false);
 });
 
-test("[CR6] make_call: every refusal of the contract, numbers as text, the assistant's uuid", async () => {
+test("[CR6] make_call: every refusal of the contract, numbers as text, the assistant's uuid in any case", async () => {
   const call = (body: object) => server.call("POST", "/user/make_call", { body });
   const phone_number = "+15550100001";
   const bad = await call({ phone_number: "0555", assistant_id: created.id });
@@ -315,7 +315,7 @@ test("[CR6] make_call: every refusal of the contract, numbers as text, the assis
   }]);
   const idle = await newAssistant(server, { type: "outbound" });
   assert.equal((await call({ phone_number, assistant_id: idle.id })).status, 422);
-  for (const assistant_id of [String(created.id), created.uuid]) {
+  for (const assistant_id of [String(created.id), created.uuid, created.uuid.toUpperCase()]) {
     const { status, body } = await call({ phone_number, assistant_id, variables: { "Full Name": 7 } });
     assert.deepEqual([status, body.message, body.status], [200, "Call initiated successfully", "initiated"]);
     await server.call("POST", `/user/calls/${body.call_id}/end`);
