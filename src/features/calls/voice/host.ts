@@ -56,6 +56,8 @@ interface Entry {
   settings: VoiceSettings;
   /** The person who takes part with a microphone. */
   person: Person | null;
+  /** A person who has left, and whose last words may still be recognised. */
+  leaving: Person | null;
   /** The newest warm transfer, even when it is over. */
   warm: WarmCall | null;
 }
@@ -71,9 +73,10 @@ export function createHost(options: HostOptions): Host {
   const open = (callId: number, setup: CallSetup): void => {
     try {
       calls.set(callId, createEntry(options, callId, setup, () => {
-        const { person, warm } = calls.get(callId) ?? {};
+        const { person, leaving, warm } = calls.get(callId) ?? {};
         calls.delete(callId);
         person?.close();
+        leaving?.close();
         warm?.session.callerLeft();
         return warm?.closed() ?? null;
       }));
@@ -142,6 +145,7 @@ function handle(
     case "person_left": {
       const { person } = entry;
       entry.person = null;
+      entry.leaving = person;
       return person?.leave(() => {
         // Somebody else may have joined meanwhile.
         if (entry.person) return;
@@ -209,6 +213,8 @@ function joinPerson(
   session.takePart({ kind: "person_joined", isAlone });
 }
 
+const NOBODY = { person: null, leaving: null, warm: null };
+
 function createEntry(
   options: HostOptions,
   callId: number,
@@ -257,7 +263,7 @@ function createEntry(
     }),
   };
   // A function, since the session connects its leg, which sets these, when it is constructed.
-  const kept = () => ({ faults, receiveLeg, remote, settings, person: null, warm: null });
+  const kept = () => ({ faults, receiveLeg, remote, settings, ...NOBODY });
   const { synthesizer, transcriber } = openEngines(options, setup.engines, faults);
   const beeps = settings.voicemail.detects ? options.beeps : null;
   if (setup.realtime !== null) {
