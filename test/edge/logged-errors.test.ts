@@ -25,3 +25,13 @@ test("[ER158] a request that storage refuses is logged in one line, with the cau
     error: "StorageFailure: the database is unreachable", cause: String(cause), req_id: undefined,
   }]);
 });
+
+test("[OP339] the line of a refused request has the error of every address that was tried", () => {
+  const logged: { cause?: string }[] = [];
+  const log = { error: (fields: object) => void logged.push(fields) } as never;
+  const cause = new AggregateError(["::1", "127.0.0.1"].map((host) =>
+    new Error(`connect ECONNREFUSED ${host}:5432`)));
+  toFault(new StorageFailure("the database is unreachable", cause), log, null);
+  assert.equal(logged[0]?.cause,
+    "Error: connect ECONNREFUSED ::1:5432; Error: connect ECONNREFUSED 127.0.0.1:5432");
+});

@@ -33,6 +33,11 @@ export function storageTrouble(error: unknown): string | null {
   return hasNoRoom(error) ? "The server has no room to store this at the moment." : null;
 }
 
+/** In one line; the error for several failed addresses of one name has no message of its own. */
+const causeOf = (cause: unknown): string | undefined => (cause instanceof AggregateError
+  ? cause.errors.map(String).join("; ")
+  : cause ? String(cause) : undefined);
+
 /** Turns anything thrown into a refusal; an unexpected error is logged and not shown. */
 export function toFault(error: unknown, log: Logger, request: HttpRequest | null): Fault {
   if (error instanceof Fault) {
@@ -46,8 +51,8 @@ export function toFault(error: unknown, log: Logger, request: HttpRequest | null
   if (trouble !== null) {
     const what = error instanceof StorageFailure ? "storage failed" : "the disk is full";
     // Every request fails while the database is away: a line each, without stacks.
-    const { cause } = error as Error;
-    log.error({ error: String(error), cause: cause && String(cause), req_id: request?.id }, what);
+    const cause = causeOf((error as Error).cause);
+    log.error({ error: String(error), cause, req_id: request?.id }, what);
     return new Fault(503, trouble, { retryAfterS: STORAGE_RETRY_S });
   }
   log.error({ err: error, req_id: request?.id, path: request?.path }, "request failed");
