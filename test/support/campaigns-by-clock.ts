@@ -75,6 +75,11 @@ export async function createWorld(options: WorldOptions) {
     accountId, assistantBody({ type: "outbound", status: "active" }) as never);
 
   const dialled: Dialled[] = [];
+  const logged: string[] = [];
+  const log = {
+    error: (_: object, text: string) => logged.push(text),
+    info: (text: string) => logged.push(text),
+  } as never;
   const work = new Set<Promise<void>>();
   let crashes = false;
   let crashed = Promise.withResolvers<void>();
@@ -126,12 +131,13 @@ export async function createWorld(options: WorldOptions) {
     // A dead process's requests may be committed, but it never receives the results.
     const store: CampaignStore = {
       ...campaigns,
+      running: () => campaigns.running(),
       claim: async (args) => alive(await campaigns.claim(args)),
       settle: async (args) => alive(await campaigns.settle(args)),
       stop: async (args) => alive(await campaigns.stop(args)),
     };
     dialler = createDialler({
-      store, bus, system, ...OPTIONS, dial,
+      store, bus, system, log, dial,
       readyAssistant: ({ assistantId }) => assistants.find(accountId, assistantId),
       terms: calls.terms,
       hold: () => Promise.resolve(options.hasRoom?.() ?? true ? () => undefined : null),
@@ -171,7 +177,7 @@ export async function createWorld(options: WorldOptions) {
   };
   boot();
   return {
-    system, storage, features, accountId, assistant, dialled, crash,
+    system, storage, features, accountId, assistant, dialled, logged, crash,
     step: async (ms: number): Promise<void> => {
       system.advance(ms);
       await settle();

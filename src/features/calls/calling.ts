@@ -11,7 +11,7 @@ import type { Hosted, HostedArrival, HostedParty, Receive } from "./hosted/hoste
 import { holding, type Capacity } from "./capacity.ts";
 import { createControl } from "./control.ts";
 import { createAfterCall, type AfterCall } from "./after-call.ts";
-import { abandon, beat, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
+import { abandon, keepBeating, neverOpened, sayGoodbye, takeLeave, untilOver } from "./ending.ts";
 import { admit, withInboundVariables, type Admitted, type Arrival } from "./inbound-calls.ts";
 import type { Call, EndReason, Hearing } from "./records/records.ts";
 import type { Face } from "./face.ts";
@@ -80,7 +80,7 @@ export function createCalling(options: CallingOptions): Calling {
     const call = live.get(message.callId);
     if (call) handle(options, call, message, { keep, finish, forget: () => left(call.id) });
   });
-  system.every(LIMITS.callBeatMs, () => keep("call beat", beat(options, live)));
+  keepBeating(options, live);
   let isStopping = false;
   const open = (call: Call, assistant: Assistant, args: OpenArgs): LiveCall => {
     const entry = openCall(options, call, assistant, args);

@@ -1,6 +1,7 @@
 // The end of a call: its final status, why it ended and what it costs; and the goodbye of calls
 // that a stop of the server ends. Called by calling.ts and from-media.ts.
 import { LIMITS } from "#core/limits.ts";
+import { createRecurring } from "#core/recurring.ts";
 import { wait } from "#core/system.ts";
 import { keepAll, type AfterCall } from "./after-call.ts";
 import { chargeOf, failureOf, type EndFacts } from "./records/failures.ts";
@@ -71,10 +72,18 @@ function endFactsOf(call: LiveCall, { reason, detail = null }: CallSummary): End
 /** After this much silence nobody is taken to be there, as on the telephone. */
 export const SILENT_MS = 5000;
 
+type Beating = Pick<CallingOptions, "calls" | "log" | "system">;
+
+const BEATING = "storing that calls go on";
+
 /** Beats for calls with a sign of life only: if the process dies, silent time is not billed. */
-export async function beat(
-  options: CallingOptions, live: ReadonlyMap<number, LiveCall>,
-): Promise<void> {
+export function keepBeating(options: Beating, live: ReadonlyMap<number, LiveCall>): void {
+  const recurring = createRecurring(options.log);
+  options.system.every(LIMITS.callBeatMs, () => void beat(options, live).then(
+    () => recurring.succeeded(BEATING), (error: unknown) => recurring.failed(BEATING, error)));
+}
+
+async function beat(options: Beating, live: ReadonlyMap<number, LiveCall>): Promise<void> {
   const talking = [...live.values()].filter(({ answered, isSilent, face }) =>
     answered && !isSilent && (face?.silentMs?.() ?? 0) < SILENT_MS);
   if (talking.length === 0) return;

@@ -7,6 +7,7 @@ import type { Call, CallRef, EndReason } from "#features/calls/records/records.t
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { Micros } from "#core/money.ts";
+import { createRecurring } from "#core/recurring.ts";
 import type { Instant, System, Timer } from "#core/system.ts";
 import type { EventBus, Notice } from "#events/bus.ts";
 import { accountTopic } from "#events/events.ts";
@@ -43,6 +44,8 @@ export interface Dialler {
   close(): Promise<void>;
 }
 
+const DIALLING = "dialling for campaigns";
+
 export function createDialler(options: DiallerOptions): Dialler {
   const { system, log } = options;
   const watch = createWatch(options, () => wake());
@@ -52,15 +55,20 @@ export function createDialler(options: DiallerOptions): Dialler {
   let passing: Promise<void> | null = null;
   let timer: Timer | null = null;
   const places = createPlaces(options.hold);
+  const recurring = createRecurring(log);
   const passOptions = { ...options, hold: places.hold };
 
   const passes = async (): Promise<void> => {
     while (isAsked && state === "open") {
       isAsked = false;
       places.forget();
-      const until = await pass(passOptions, watch, turns, () => state === "open").catch(
+      const until = await pass(passOptions, watch, turns, () => state === "open").then(
+        (due) => {
+          recurring.succeeded(DIALLING);
+          return due;
+        },
         (error: unknown) => {
-          log.error({ err: error }, "the dialler failed");
+          recurring.failed(DIALLING, error);
           return null;
         });
       timer?.cancel();
