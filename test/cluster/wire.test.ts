@@ -229,6 +229,23 @@ test("[CL200] messages too large for the NATS server are dropped, and the wire g
   await server.kill();
 });
 
+test("[ND89] a NATS user who may use only the cluster's subjects gets answers", { skip: withoutNats }, async () => {
+  const server = await startNats(`authorization { users: [{
+    user: a, password: b, permissions: { publish: ["blue.>"], subscribe: ["blue.>"] }
+  }] }`);
+  const url = server.url.replace("//", "//a:b@");
+  const [a, b] = [0, 1].map(() => openNatsWire({ url, cluster: "blue", system, log }));
+  assert.ok(a && b);
+  b.subscribe("ask.1", (_data, reply) => reply?.(bytes("here")));
+  await until(() => a.state() === "up" && b.state() === "up");
+  let reason = "nobody";
+  while (reason === "nobody") reason = await reasonOf(a.request("ask.1", bytes("?"), 5000));
+  assert.equal(reason, "answered");
+  await a.close();
+  await b.close();
+  await server.kill();
+});
+
 test("[WI62] a request to an owner that is leaving is answered, or fails at once", { skip: withoutNats, timeout: 60_000 }, async () => {
   const server = await startNats();
   const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));

@@ -53,6 +53,8 @@ class Link {
         ...optionsOf(url), name: `parley ${cluster}`,
         // A publisher knows its own messages, and a node asks itself by a function call.
         noEcho: true,
+        // A user who may use only the cluster's subjects gets answers too.
+        inboxPrefix: `${cluster}.inbox`,
         reconnect: false,
         pingInterval: LIMITS.wirePingMs, timeout: LIMITS.wireConnectMs, noAsyncTraces: true,
       });
