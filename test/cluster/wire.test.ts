@@ -246,6 +246,22 @@ test("[ND89] a NATS user who may use only the cluster's subjects gets answers", 
   await server.kill();
 });
 
+test("[ND90] a tls:// address is not connected to without TLS, and the log says why", { skip: withoutNats }, async () => {
+  const server = await startNats();
+  const warned = Promise.withResolvers<string>();
+  const wire = openNatsWire({
+    url: server.url.replace("nats:", "tls:"), cluster: "blue", system,
+    log: {
+      ...log, warn: ({ err }: { err: Error }) => warned.resolve(err.message),
+      info: ({ state }: { state: string }) => warned.resolve(state),
+    } as never,
+  });
+  assert.equal(await warned.promise, "server does not support 'tls'");
+  assert.equal(wire.state(), "down");
+  await wire.close();
+  await server.kill();
+});
+
 test("[WI62] a request to an owner that is leaving is answered, or fails at once", { skip: withoutNats, timeout: 60_000 }, async () => {
   const server = await startNats();
   const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));

@@ -2,7 +2,7 @@
 // ever, not the library, whose own reconnecting was seen to hang. Messages published while it is
 // down are dropped, not queued. Loaded when PARLEY_NATS_URL is set.
 import {
-  connect, errors, type NatsConnection, type Subscription,
+  connect, errors, type ConnectionOptions, type NatsConnection, type Subscription,
 } from "@nats-io/transport-node";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -100,16 +100,16 @@ class Link {
   }
 }
 
-/** NATS reads name and password from its own options, not from an address. */
-function optionsOf(
-  url: string,
-): { servers: string[]; user?: string; pass?: string; token?: string } {
+/** NATS reads login and TLS from its own options, not from an address. */
+function optionsOf(url: string): ConnectionOptions {
   const urls = url.split(",").map((one) => new URL(one.trim()));
-  const servers = urls.map(({ protocol, host }) => `${protocol}//${host}`);
+  const servers = urls.map(({ host }) => host);
+  // Without this option the library would send the login in the clear to a server without TLS.
+  const tls = urls.some(({ protocol }) => protocol === "tls:") ? { tls: {} } : {};
   const { username, password } = urls[0] ?? { username: "", password: "" };
   const [user, pass] = [username, password].map(decodeURIComponent);
-  if (!user) return { servers };
-  return pass ? { servers, user, pass } : { servers, token: user };
+  if (!user) return { servers, ...tls };
+  return { servers, ...tls, ...(pass ? { user, pass } : { token: user }) };
 }
 
 function faultOf(error: unknown): WireFault {
