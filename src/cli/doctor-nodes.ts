@@ -3,7 +3,7 @@
 import { openWire } from "#app/wire.ts";
 import type { Config } from "#config/config.ts";
 import { LIMITS } from "#core/limits.ts";
-import { createLogger } from "#core/logger.ts";
+import { createLogger, type Logger } from "#core/logger.ts";
 import { findSecret, secretMark } from "#core/secrets.ts";
 import { createSystem, wait } from "#core/system.ts";
 import { auditLedger } from "#storage/accounts/ledger-audit.ts";
@@ -85,15 +85,21 @@ async function examineLag(config: Config, url: string): Promise<Finding[]> {
 async function examineWire(config: Config): Promise<Finding[]> {
   if (config.PARLEY_NATS_URL === null) return [];
   const system = createSystem();
+  let why = "no answer";
+  const log = {
+    ...createLogger("silent"), info: () => undefined,
+    warn: ({ err }: { err: Error }) => void (why = err.message),
+  } as Logger;
   // Subscribes under a name of its own, which disturbs no node.
-  const wire = await openWire({ config, system, log: createLogger("silent") }, "doctor");
+  const wire = await openWire({ config, system, log }, "doctor");
   if (!wire) return [];
   try {
     const up = Promise.withResolvers<void>();
     wire.onState((state) => state === "up" && up.resolve());
     if (wire.state() !== "up") await Promise.race([up.promise, wait(system, WIRE_MS)]);
     const ok = wire.state() === "up";
-    return [{ check: "NATS", ok, detail: ok ? "answers" : "unreachable: messages go through the database" }];
+    const detail = ok ? "answers" : `unreachable (${why}): messages go through the database`;
+    return [{ check: "NATS", ok, detail }];
   } finally {
     await wire.close();
   }

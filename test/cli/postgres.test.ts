@@ -52,7 +52,7 @@ interface Findings {
   findings: { check: string; ok: boolean; detail: string }[];
 }
 
-test("[CL93] doctor names nodes with what they own, leases, standbys, the clock and NATS", { skip: skip || withoutNats }, async () => {
+test("[CL93][CL222] doctor names nodes with what they own, leases, standbys, the clock and NATS", { skip: skip || withoutNats }, async () => {
   const database = await virginDatabase("doctor");
   const nats = await startNats();
   const env = {
@@ -95,7 +95,9 @@ test("[CL93] doctor names nodes with what they own, leases, standbys, the clock 
   assert.equal(found("secret")[0]?.detail, "not the one the database was created with");
   assert.equal(found("waiting")[0]?.detail, "0 documents, 0 webhooks");
   await nats.kill();
-  assert.equal((await examine())("NATS")[0]?.ok, false);
+  const [wire] = (await examine())("NATS");
+  assert.equal(wire?.ok, false);
+  assert.match(wire?.detail ?? "", /^unreachable \(.*refused.*\): messages go through the database$/i);
   for (const storage of nodes) await storage.close();
   await database.drop();
 });
