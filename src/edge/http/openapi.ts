@@ -5,6 +5,7 @@ import { InvalidSchema, REFUSALS } from "./answers.ts";
 import { createPrinter, type Printed, type Printer } from "./openapi-schema.ts";
 import type { Answer, ErrorShape, Route } from "./route.ts";
 import { TAGS } from "./tags.ts";
+import { shownFor } from "#core/schema.ts";
 
 export interface DocumentInfo {
   version: string;
@@ -160,7 +161,7 @@ function requestBodyOf(printer: Printer, route: Route, body: TObject): object {
   const isUpdate = route.method === "PUT" || route.method === "PATCH";
   const schema = printer.print(body, isUpdate);
   const content = contentOf(printer, JSON_TYPE, schema);
-  const required = (body.required ?? []).length > 0;
+  const required = isNeeded(shownFor(body) ?? body);
   if (!route.upload) return { required, content };
   const properties = {
     ...(schema.properties as object),
@@ -177,6 +178,10 @@ function requestBodyOf(printer: Printer, route: Route, body: TObject): object {
   return isOptional ? { required, content: { ...content, ...form } }
     : { required: true, content: form };
 }
+
+/** An empty body does not fit: there are fields it needs, whichever alternative it follows. */
+const isNeeded = ({ required = [], anyOf }: TSchema): boolean =>
+  anyOf ? (anyOf as TSchema[]).every(isNeeded) : (required as string[]).length > 0;
 
 const contentOf = (printer: Printer, contentType: string, schema: Printed): object => {
   const example = contentType === JSON_TYPE ? printer.exampleOf(schema) : undefined;
