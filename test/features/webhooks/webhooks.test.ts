@@ -74,17 +74,6 @@ function verify(secret: string, { id, text, headers }: Received): unknown {
   return JSON.parse(text);
 }
 
-/** Until the delivery is as wanted: it is written after the receiver has answered. */
-async function settled(
-  deliveries: () => Promise<DeliveryRow[]>, holds: (all: DeliveryRow[]) => boolean,
-): Promise<DeliveryRow[]> {
-  for (;;) {
-    const all = await deliveries();
-    if (holds(all)) return all;
-    await new Promise(setImmediate);
-  }
-}
-
 test("[WH1] endpoints: created with a secret, listed, changed, removed; per account; limited in number", async () => {
   const { call, endpoint, accountId } = await subscribed();
   assert.match(endpoint.secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
@@ -131,7 +120,7 @@ test("[WH2] an event is delivered once, signed per Standard Webhooks, with its p
   };
   assert.deepEqual([type, data.balance], ["balance_changed", 3]);
   assert.equal(timestamp, "2026-01-15T12:00:00.000000Z");
-  const [delivery] = await settled(deliveries, (all) => all[0]?.state === "delivered");
+  const [delivery] = await askUntil(deliveries, (all) => all[0]?.state === "delivered");
   assert.deepEqual([delivery?.attempts, delivery?.message_id], [1, message.id]);
   const { body: page } = await call("GET", `/user/events?after=${Number(id) - 1}`);
   assert.deepEqual(page.data[0], { ...data, type, id, created_at: timestamp });
@@ -146,17 +135,17 @@ test("[WH3] a rejected message is retried on schedule; later ones wait and then 
   const { receiver, credit, deliveries } = await subscribed();
   receiver.answer((_, response) => void response.writeHead(500).end("no"));
   await credit(1);
-  await settled(deliveries, (all) => all[0]?.attempts === 1);
+  await askUntil(deliveries, (all) => all[0]?.attempts === 1);
   await credit(2);
   await credit(3);
   const schedule = [5, 300, 1800, 7200, 18_000];
   for (const [index, seconds] of schedule.entries()) {
     const attempts = index + 1;
-    system.advance((seconds - 1) * 1000);
+    system.leap((seconds - 1) * 1000);
     const [, , head] = await deliveries();
     assert.equal(head?.attempts, attempts, "not before its time");
-    system.advance(1000 + seconds * 100 + 1);
-    await settled(deliveries, (all) => all[2]?.attempts === attempts + 1);
+    system.leap(1000 + seconds * 100 + 1);
+    await askUntil(deliveries, (all) => all[2]?.attempts === attempts + 1);
   }
   const waiting = await deliveries();
   assert.deepEqual(waiting.map(({ state, attempts }) => [state, attempts]), [
@@ -164,8 +153,8 @@ test("[WH3] a rejected message is retried on schedule; later ones wait and then 
   ]);
   receiver.answer(null);
   const before = receiver.received.length;
-  system.advance(40_000_000);
-  await settled(deliveries, (all) => all.every(({ state }) => state === "delivered"));
+  system.leap(40_000_000);
+  await askUntil(deliveries, (all) => all.every(({ state }) => state === "delivered"));
   const came = receiver.received.slice(before)
     .map(({ body }) => (body.data as { change: number }).change);
   assert.deepEqual(came, [1, 2, 3]);
@@ -177,11 +166,11 @@ test("[WH18] retries are sent in time when the clock is set back or the machine 
     const { receiver, credit, deliveries } = await subscribed();
     receiver.answer((_, response) => void response.writeHead(503, { "retry-after": "600" }).end());
     await credit(1);
-    await settled(deliveries, (all) => all[0]?.attempts === 1);
+    await askUntil(deliveries, (all) => all[0]?.attempts === 1);
     receiver.answer(null);
     system.step(stepMs);
     system.advance(61_000);
-    await settled(deliveries, (all) => all[0]?.state === "delivered");
+    await askUntil(deliveries, (all) => all[0]?.state === "delivered");
   }
 });
 
@@ -193,15 +182,15 @@ test("[WH4] after the last attempt a message is given up and the next is sent; o
   await credit(2);
   const schedule = [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
   for (const [index, seconds] of schedule.entries()) {
-    await settled(deliveries, (all) => all[1]?.attempts === index + 1);
-    system.advance(seconds * 1100 + 1);
+    await askUntil(deliveries, (all) => all[1]?.attempts === index + 1);
+    system.leap(seconds * 1100 + 1);
   }
-  const all = await settled(deliveries, ([last]) => last?.state === "delivered");
+  const all = await askUntil(deliveries, ([last]) => last?.state === "delivered");
   assert.deepEqual([all[1]?.state, all[1]?.attempts, all[1]?.last_status], ["dead", 10, 400]);
   receiver.answer(null);
   const { status, body } = await call("POST", `/user/webhook-deliveries/${all[1]!.id}/replay`);
   assert.deepEqual([status, body.data.replay_of], [202, all[1]!.id]);
-  await settled(deliveries, ([replayed]) => replayed?.state === "delivered");
+  await askUntil(deliveries, ([replayed]) => replayed?.state === "delivered");
   assert.equal(receiver.received.at(-1)?.id, all[1]?.message_id);
   const stranger = await server.newAccount();
   for (const path of [`/${all[1]!.id}`, `/${all[1]!.id}/replay`]) {
@@ -215,7 +204,7 @@ test("[WH5] 410, or days of failure, disables an endpoint; events meanwhile are 
   const { receiver, credit, deliveries, call, endpoint } = await subscribed();
   receiver.answer((_, response) => void response.writeHead(410).end());
   await credit(1);
-  await settled(deliveries, ([first]) => first?.state === "dead");
+  await askUntil(deliveries, ([first]) => first?.state === "dead");
   const state = async () => (await call("GET", `/user/webhook-endpoints/${endpoint.id}`)).body.data;
   assert.deepEqual(
     [(await state()).status, (await state()).disabled_reason],
@@ -226,13 +215,13 @@ test("[WH5] 410, or days of failure, disables an endpoint; events meanwhile are 
   receiver.answer(null);
   await call("PUT", `/user/webhook-endpoints/${endpoint.id}`, { body: { status: "active" } });
   await call("POST", `/user/webhook-deliveries/${(await deliveries())[0]!.id}/replay`);
-  await settled(deliveries, ([replayed]) => replayed?.state === "delivered");
+  await askUntil(deliveries, ([replayed]) => replayed?.state === "delivered");
 
   receiver.answer((_, response) => void response.destroy());
   for (const dollars of [3, 4]) await credit(dollars);
   for (let attempt = 1; (await state()).status === "active"; attempt += 1) {
-    await settled(deliveries, (all) => all[1]?.state === "dead" || all[1]?.attempts === attempt);
-    system.advance(90_000_000);
+    await askUntil(deliveries, (all) => all[1]?.state === "dead" || all[1]?.attempts === attempt);
+    system.leap(90_000_000);
   }
   assert.equal((await state()).disabled_reason, "every delivery failed for days");
   assert.deepEqual((await deliveries()).slice(0, 2).map(({ state: one }) => one), ["dead", "dead"]);
@@ -243,19 +232,19 @@ test("[WH6] private addresses are not reached; redirects are not followed; endle
   closings.push(closed.close);
   const guarded = await subscribed(["balance_changed"], closed);
   await guarded.credit(1);
-  const [refused] = await settled(guarded.deliveries, ([first]) => first?.attempts === 1);
+  const [refused] = await askUntil(guarded.deliveries, ([first]) => first?.attempts === 1);
   assert.match(refused?.last_error ?? "", /may not be called: .+PARLEY_ALLOW_PRIVATE_NETWORKS/);
   assert.equal(guarded.receiver.received.length, 0);
   const { receiver, credit, deliveries } = await subscribed();
   const target = await newReceiver();
   receiver.answer((_, response) => void response.writeHead(302, { location: target.url }).end());
   await credit(1);
-  const [redirected] = await settled(deliveries, ([first]) => first?.attempts === 1);
+  const [redirected] = await askUntil(deliveries, ([first]) => first?.attempts === 1);
   assert.deepEqual([redirected?.state, redirected?.last_status], ["pending", 302]);
   assert.equal(target.received.length, 0);
   receiver.answer((_, response) => void response.end("x".repeat(100_000)));
   system.advance(10_000);
-  const [large] = await settled(deliveries, ([first]) => first?.attempts === 2);
+  const [large] = await askUntil(deliveries, ([first]) => first?.attempts === 2);
   assert.equal(large?.state, "delivered");
 });
 
@@ -267,14 +256,14 @@ test("[WH7] after rotation the old secret signs along for a day; Retry-After is 
   const [both] = await receiver.until(1);
   for (const secret of [endpoint.secret, body.data.secret as string]) verify(secret, both!);
   // One that is still on its way when a day passes has taken a day.
-  await settled(deliveries, ([first]) => first?.state === "delivered");
-  system.advance(86_400_001);
+  await askUntil(deliveries, ([first]) => first?.state === "delivered");
+  system.leap(86_400_001);
   receiver.answer((_, response) => void response.writeHead(429, { "retry-after": "600" }).end());
   await credit(2);
   const [, later] = await receiver.until(2);
   verify(body.data.secret as string, later!);
   assert.throws(() => verify(endpoint.secret, later!));
-  const [throttled] = await settled(deliveries, ([first]) => first?.attempts === 1);
+  const [throttled] = await askUntil(deliveries, ([first]) => first?.attempts === 1);
   const waitMs = Date.parse(throttled!.next_attempt_at) - system.now() / 1000;
   assert.ok(waitMs > 599_000 && waitMs < 601_000, `${waitMs}`);
 });
