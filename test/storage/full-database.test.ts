@@ -7,6 +7,7 @@ import { rmSync } from "node:fs";
 import { test, type TestContext } from "node:test";
 import pg from "pg";
 import { StorageFailure } from "#core/faults.ts";
+import { createSystem } from "#core/system.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { createWorld, system } from "#support/contract-world.ts";
 import { askUntil } from "#support/asking.ts";
@@ -63,6 +64,42 @@ async function databaseOnSmallDisk(
     makeRoom: () => rmSync(`${disk}/full`),
   };
 }
+
+test("[SO131] a refused write is told until the next is stored, and for a minute where none follows", {
+  skip: withoutPostgres,
+}, async (context) => {
+  const database = await databaseAt(`told ${process.pid}`, "forgets");
+  context.after(() => database.drop());
+  const clock = createSystem();
+  let passedMs = 0;
+  const storage = await openPostgres({
+    url: database.url, writesMax: 100, mayForget: true,
+    system: { ...clock, monotonicMs: () => clock.monotonicMs() + passedMs },
+  });
+  context.after(() => storage.close());
+  const { id: accountId } = await storage.accounts.createAccount(
+    { name: "A", email: "", plan: "p", now: clock.now() });
+  const change = () => storage.accounts.setPlan({ accountId, plan: "q" });
+  const setReadOnly = async (value: "on" | "off"): Promise<void> => {
+    await database.query(`BEGIN READ WRITE;
+      ALTER DATABASE "${database.name}" SET default_transaction_read_only = ${value}; COMMIT`);
+    await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()`);
+  };
+  const refused = async (): Promise<void> => {
+    await setReadOnly("on");
+    await askUntil(() => change().then(String, ({ message }: Error) => message),
+      (outcome) => outcome.includes("refused a change"));
+    assert.ok(storage.isRefusing());
+    await setReadOnly("off");
+  };
+  await refused();
+  await askUntil(() => change().catch(() => false), Boolean);
+  assert.ok(!storage.isRefusing());
+  await refused();
+  passedMs = 61_000;
+  assert.ok(!storage.isRefusing());
+});
 
 test("[SO56] ends a full PostgreSQL disk refused are stored in order once it has room; a close rejects them", { skip }, async (context) => {
   const { url, fill, makeRoom } = await databaseOnSmallDisk(context, "full");

@@ -300,6 +300,8 @@ export const LIMITS = {
   diskRetryMs: 2 * SECOND_MS,
   /** How long a database behind a socket may be out of reach before requests are refused. */
   databaseGoneMs: 5 * SECOND_MS,
+  /** How long a refused write is told while none follows. */
+  databaseRefusalMs: 60 * SECOND_MS,
   /** Longest one statement may take, those of reports aside. */
   databaseAnswerMs: 10 * SECOND_MS,
   databaseReportMs: 60 * SECOND_MS,

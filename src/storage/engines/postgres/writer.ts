@@ -261,13 +261,14 @@ export function createWriter(
   const lines = createLines();
   const backlog = createBacklog(writesMax);
   let isScheduled = false;
-  /** Whether the last batch was refused. */
-  let isRefused = false;
+  /** When the last batch was refused; null: it was not. */
+  let refusedMs: number | null = null;
   let closing: Promise<void> | null = null;
   const crew = createCrew(links, lines, async (link, taken) => {
     const outcomes = await commitTaken(taken, link, reach, system, () => closing !== null)
       .catch((error: unknown) => taken.map(({ waiting }) => waiting.map(() => failed(error))));
-    isRefused = outcomes.flat().some(({ kind }) => kind === "refused");
+    refusedMs = outcomes.flat().some(({ kind }) => kind === "refused")
+      ? system.monotonicMs() : null;
     settle(lines, taken, outcomes, closing === null);
   });
   const retries = system.every(LIMITS.diskRetryMs, () => {
@@ -294,6 +295,9 @@ export function createWriter(
     impatience.cancel();
     await Promise.all(links.map((link) => link.close()));
   };
+  /** Where nobody writes any more, nothing would tell that the database takes writes again. */
+  const wasRefused = (): boolean =>
+    refusedMs !== null && system.monotonicMs() - refusedMs < LIMITS.databaseRefusalMs;
   return {
     write: (command, args) => new Promise((resolve, reject) => {
       const isPatient = PATIENT.has(command);
@@ -311,7 +315,7 @@ export function createWriter(
       schedule();
     }),
     failure: () => reach.failure(),
-    isRefusing: () => reach.failure() !== null || isRefused || lines.isHolding(),
+    isRefusing: () => reach.failure() !== null || wasRefused() || lines.isHolding(),
     close: () => (closing ??= close()),
   };
 }
