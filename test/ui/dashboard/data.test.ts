@@ -78,6 +78,23 @@ test("[DB531] a paged list shows the newest response, and retries a failed page 
   assert.deepEqual([pages.at(0), pages.error], ["newest", null]);
 });
 
+test("[DB790] pages of a list that grows while they are loaded are shown once they are of one time", async () => {
+  const { asked, ask, answer } = questions<{ rows: string[]; total: number }>();
+  let drawn = 0;
+  const pages = new NumberedPages<string>({ current: ask }, () => (drawn += 1));
+  void pages.reload();
+  await answer(0, { rows: ["a"], total: 60 });
+  pages.show(45, 55);
+  void pages.reload();
+  await answer(1, { rows: ["old"], total: 60 });
+  await answer(2, { rows: ["new"], total: 61 });
+  assert.deepEqual([drawn, pages.at(0), pages.at(50), asked.length], [1, "a", undefined, 5]);
+  await answer(3, { rows: ["new"], total: 61 });
+  await answer(4, { rows: ["new too"], total: 61 });
+  assert.deepEqual([drawn, pages.at(0), pages.at(50), pages.total], [2, "new", "new too", 61]);
+  pages.close();
+});
+
 test("[DB532] a conversation that continues after its end is open again", () => {
   const ended = { type: "conversation_ended", reason: "operator" };
   const desk = (state: string) => ({ type: "desk_changed", desk: state });

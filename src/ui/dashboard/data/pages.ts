@@ -5,6 +5,8 @@ const PAGE_ROWS = 50;
  * Fast scrolling passes many pages: except for the first, only those in view after this are loaded.
  */
 const SETTLE_MS = 80;
+/** How often pages are loaded until all are of one time, in a list that grows meanwhile. */
+const TRIES = 3;
 
 interface NumberedPage<T> {
   rows: T[];
@@ -82,11 +84,9 @@ export class NumberedPages<T> {
     if (wanted.length > 0) await this.#fetchPages(wanted, this.#reloads);
   }
 
-  /** Together: where one is newer than its neighbour, rows are there twice or not at all. */
   async #fetchPages(pages: number[], reload: number): Promise<void> {
     try {
-      const found = await Promise.all(
-        pages.map((page) => this.#load.current(page + 1, PAGE_ROWS)));
+      const found = await this.#loadTogether(pages);
       // Answers may overtake each other.
       if (reload < this.#answered) return;
       this.#answered = reload;
@@ -101,6 +101,16 @@ export class NumberedPages<T> {
       this.error = error;
     }
     if (!this.#isOver) this.#changed();
+  }
+
+  /** Where one page is newer than its neighbour, rows are there twice or not at all. */
+  async #loadTogether(pages: number[]): Promise<NumberedPage<T>[]> {
+    for (let left = TRIES; ; left -= 1) {
+      const found = await Promise.all(
+        pages.map((page) => this.#load.current(page + 1, PAGE_ROWS)));
+      const isOfOneTime = found.every(({ total }) => total === found[0]?.total);
+      if (isOfOneTime || left === 1 || this.#isOver) return found;
+    }
   }
 }
 
