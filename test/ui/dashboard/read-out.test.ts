@@ -69,3 +69,14 @@ test("[DB756] a waiting page is announced once, not every second", { skip }, asy
     await words.waitFor({ state: "detached" });
   });
 });
+
+test("[DB791] a question before something that cannot be taken back is read out with what it would do", { skip }, async () => {
+  const { id } = await newAssistant(server);
+  await withDashboard(async ({ page, go }) => {
+    await go(`/assistants/${id}`);
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    const described = await page.getByRole("dialog").getAttribute("aria-describedby") ?? "";
+    const text = page.locator(`[id="${described}"]`);
+    assert.match(await text.textContent() ?? "", /^It stops answering .+cannot be undone\.$/);
+  });
+});

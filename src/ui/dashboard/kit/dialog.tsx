@@ -1,7 +1,7 @@
 // Dialogs and toasts. A dialog is the browser's own: it keeps the focus in and gives it back.
 import { createContext, type ComponentChildren } from "preact";
 import {
-  useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
+  useCallback, useContext, useEffect, useId, useLayoutEffect, useMemo, useRef, useState,
 } from "preact/hooks";
 import { messageOf } from "#ui/dashboard/data/session.tsx";
 import { Button, Form, useWork } from "./controls.tsx";
@@ -10,8 +10,10 @@ import { said } from "./said.ts";
 /** The first of these gets the focus when a dialog opens. */
 const FIELDS = ".dialog-body :is(input, select, textarea):not(:disabled, [tabindex='-1'])";
 
-export function Dialog({ title, onClose, isWide = false, children }: {
-  title: string; onClose(): void; isWide?: boolean; children: ComponentChildren;
+/** `describedBy`: the id of the text that is read out with the title when it opens. */
+export function Dialog({ title, onClose, isWide = false, describedBy, children }: {
+  title: string; onClose(): void; isWide?: boolean; describedBy?: string;
+  children: ComponentChildren;
 }) {
   const element = useRef<HTMLDialogElement>(null);
   const place = useNotePlace();
@@ -26,7 +28,8 @@ export function Dialog({ title, onClose, isWide = false, children }: {
   }, []);
   return (
     <dialog
-      ref={element} class={isWide ? "wide" : undefined} aria-label={title}
+      ref={element} class={isWide ? "wide" : undefined}
+      aria-label={title} aria-describedby={describedBy}
       onCancel={(event) => {
         event.preventDefault();
         onClose();
@@ -48,13 +51,14 @@ export function Confirm({ title, action, children, onConfirm, onClose }: {
   onConfirm(): Promise<unknown>; onClose(): void;
 }) {
   const [error, setError] = useState<unknown>(null);
+  const text = useId();
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={onClose} describedBy={text}>
       <Form
         kind="danger" submit={action} error={error} onError={setError} onCancel={onClose}
         onSubmit={() => onConfirm().then(onClose)}
       >
-        <p>{children}</p>
+        <p id={text}>{children}</p>
       </Form>
     </Dialog>
   );
