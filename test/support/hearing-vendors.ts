@@ -24,6 +24,8 @@ export interface HearingVendor {
   say(peer: VendorPeer, text: string, isFinal: boolean): void;
   /** Sizes of the audio messages that came, without what only asks for the final text. */
   heard(peer: VendorPeer): number[];
+  /** The end of a second of audio that is too short for a message of its own; absent: none is. */
+  keptBytes?: number;
   /** Whether it is asked for the final text. */
   isAsked(peer: VendorPeer): boolean;
   /** What an operator reads about a wrong key. */
@@ -52,6 +54,7 @@ export const ASSEMBLYAI: HearingVendor = {
     if (isFinal) turn += 1;
   },
   heard: chunkBytes,
+  keptBytes: 1280,
   isAsked: isTold('{"type":"ForceEndpoint"}'),
   refusal: /^AssemblyAI refuses the key \(401\)$/,
   failure: {

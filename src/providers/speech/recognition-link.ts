@@ -27,6 +27,8 @@ interface RecognitionLinkOptions extends Omit<VendorArgs, "model" | "url"> {
   rate: number;
   /** Audio is gathered into messages of this length; 0: it is sent as it arrives. */
   chunkMs: number;
+  /** The vendor hangs up on shorter messages: a shorter rest waits for more audio. */
+  chunkMsMin?: number;
   /** The first message; absent: audio comes first. */
   hello?: string;
   /** The last message; null: the socket is closed without one. */
@@ -79,8 +81,10 @@ export class RecognitionLink {
     }
   }
 
-  /** Sends what is gathered. */
+  /** Sends what is gathered, if it is enough for a message. */
   flush(): void {
+    const { chunkMsMin = 0, rate } = this.#options;
+    if (this.#filled * 1000 < chunkMsMin * rate) return;
     const gathered = this.#chunk.subarray(0, this.#filled);
     this.#filled = 0;
     if (gathered.length > 0) this.#give(gathered);

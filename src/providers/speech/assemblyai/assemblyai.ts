@@ -16,8 +16,9 @@ import {
 import { assertKey, socketUrl } from "#providers/speech/vendor-socket.ts";
 
 const VENDOR = "AssemblyAI";
-/** The vendor takes messages of 50 to 1000 ms. */
+/** The vendor takes messages of 50 to 1000 ms, and ends the session at any other (error 3007). */
 const CHUNK_MS = 60;
+const CHUNK_MS_MIN = 50;
 const NEWS = new Set([
   "Begin", "SpeechStarted", "Termination", "Warning", "Heartbeat", "Silence", "SpeakerRevision",
 ]);
@@ -89,6 +90,7 @@ function openStream(
     headers: args.key === null ? {} : { authorization: args.key },
     rate: options.rate,
     chunkMs: CHUNK_MS,
+    chunkMsMin: CHUNK_MS_MIN,
     farewell: JSON.stringify({ type: "Terminate" }),
     onMessage: (message) => {
       if (turnCheck.Check(message)) return hearTurn(message);
