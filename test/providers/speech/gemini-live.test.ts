@@ -333,6 +333,24 @@ test("[SP197] a cut connection is followed by another, and open requests are rep
   assert.equal(error.message, "Gemini refused the connection (503)");
 });
 
+test("[SP290] a session that breaks off wherever it is resumed fails", async () => {
+  const never = new Promise<void>(() => undefined);
+  const { live, peer, received, server } = await session({}, () => ({ text: "No.", hold: never }));
+  await received.event("ready");
+  peer.handle("first");
+  live.sendText("hello");
+  const failed = received.event("failed");
+  let connections = 0;
+  for (let isOver = false; !isOver && connections < 20; connections += 1) {
+    const one = await Promise.race([server.peer(connections), failed.then(() => null)]);
+    await one?.vendor.until(() => one.messages.length === 2);
+    one?.vendor.end(1011, "Internal error");
+    isOver = one === null;
+  }
+  assert.ok(connections < 20, "it never fails");
+  assert.equal((await failed).error.message, "Gemini closed the connection (1011: Internal error)");
+});
+
 test("[SP198] refused keys, settings and lost connections fail once, with a reason that omits the key", async () => {
   const refused = await session();
   await refused.received.event("ready");

@@ -19,6 +19,8 @@ const VENDOR = "Gemini";
 const PATH = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent";
 /** From connecting to the setup's acknowledgement. */
 const READY_MS = 10_000;
+/** Connections in a row that may break off before the model has heard or said anything. */
+const LOSSES_MAX = 3;
 
 export function createGeminiLive(args: VendorArgs): SpeechToSpeech {
   assertKey(args.key);
@@ -49,6 +51,7 @@ class GeminiSession implements SpeechToSpeechSession {
   #isHandleFresh = false;
   /** The connection must be replaced: the vendor says so, or the instructions have changed. */
   #isToMove = false;
+  #losses = 0;
 
   constructor(
     args: VendorArgs, options: SpeechToSpeechOptions,
@@ -128,6 +131,7 @@ class GeminiSession implements SpeechToSpeechSession {
     const message = readMessage(jsonOf(text));
     if (!message || !this.#isOpen) return;
     if (message.setupComplete) this.#ready();
+    if (message.serverContent ?? message.toolCall) this.#losses = 0;
     this.#learn(message);
     this.#turns.receive(message);
     if (this.#isOpen) this.#moveIfDue();
@@ -169,6 +173,9 @@ class GeminiSession implements SpeechToSpeechSession {
     if (!this.#isOpen) return;
     // After a connection that was never ready, another one would hardly work.
     if (!this.#isReady || this.#handle === null || !error.retryable) return this.#fail(error);
+    this.#losses += 1;
+    // What is asked again may be what breaks them.
+    if (this.#losses > LOSSES_MAX) return this.#fail(error);
     this.#args.log.warn({ err: error }, "the model session continues over a new connection");
     this.#goOn();
   }
