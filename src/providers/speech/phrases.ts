@@ -56,7 +56,11 @@ export function createPhrases({ system, bytesMax = PHRASES_BYTES_MAX }: PhrasesO
   const record = (key: string, phrase: Phrase, event: SynthesisEvent): void => {
     phrase.events.push(event);
     if (event.kind === "failed") return forget(key, phrase);
-    if (event.kind === "done") phrase.isDone = true;
+    if (event.kind === "done") {
+      phrase.isDone = true;
+      // A vendor's accident: kept, it would be a day of silence.
+      if (phrase.bytes === 0) forget(key, phrase);
+    }
     if (event.kind !== "audio" || phrases.get(key) !== phrase) return;
     const size = event.pcm.length * BYTES_PER_SAMPLE;
     phrase.bytes += size;

@@ -108,6 +108,17 @@ test("[SP171] failed phrases are not cached; the cache is bounded by bytes and a
   assert.equal(opened.length, 7);
 });
 
+test("[SP291] a phrase of which nothing was heard is not cached", () => {
+  const { engine, opened } = countingEngine();
+  const kept = createPhrases({ system: createManualSystem() }).keep("a", engine);
+  const silent = say(kept, ["Hello."]);
+  opened[0]?.publish({ kind: "spoken", chars: 6 });
+  opened[0]?.publish({ kind: "done" });
+  assert.equal(kindsOf(silent), "spoken done");
+  say(kept, ["Hello."]);
+  assert.equal(opened.length, 2);
+});
+
 test("[SP170] the second time, the embedded voice's greeting is there at once", async () => {
   const { flite, close } = createEmbeddedVoices(createLogger("silent"));
   const kept = createPhrases({ system: createSystem() }).keep("flite", flite);
