@@ -81,6 +81,22 @@ test("[SP123] numbers, amounts, dates, times, addresses and abbreviations are sp
   }
 });
 
+const SCALED: [language: string, written: string, said: string][] = [
+  ["en", "It costs $2.5 million.", "It costs two point five million dollars."],
+  ["en", "A $5k budget, $3M or US$1 billion.", "A five thousand dollars budget, three million dollars or one billion dollars."],
+  ["en", "From $1,200k to €10 bn, $20 bills.", "From one thousand two hundred thousand dollars to ten billion euros, twenty dollars bills."],
+  ["de", "2,5 Mio. € oder € 3 Mrd., 1 Million €.", "zwei Komma fünf Millionen Euro oder drei Milliarden Euro, eine Million Euro."],
+  ["es", "$2,5 millones o 3 mil €.", "dos coma cinco millones de dólares o tres mil euros."],
+  ["fr", "2,5 M€ ou 3 k€.", "deux virgule cinq millions d'euros ou trois mille euros."],
+  ["it", "$5k o 2,5 milioni €", "$5k o 2,5 milioni €"],
+];
+
+test("[SP288] an amount in thousands or millions is said with its unit behind them", () => {
+  for (const [language, written, said] of SCALED) {
+    assert.equal(spokenForm(written, language), said);
+  }
+});
+
 test("[SP124] other languages get addresses, amounts, units and dates as words, and keep digits for the engine", () => {
   assert.equal(
     spokenForm("Costa 12,50 € il 2026-11-22, 15% di 5 km: a.b@esempio.it.", "it"),

@@ -41,8 +41,10 @@ const SIGNS: Readonly<Record<string, string>> = {
 const CODES = "USD|EUR|GBP|CHF|JPY|INR|RUB|KRW|TRY|UAH|ILS|PLN|CZK|VND|THB|PHP|SEK|NOK|DKK|HUF|RON|BGN|MXN|BRL|CAD|AUD|CNY|IDR|MYR";
 const SIGN = String.raw`US\$|[$€£¥₹₽₩₺₴₪₫฿₱]|zł|Kč|(?<!\p{L})(?:${CODES})(?!\p{L})`;
 const AMOUNT = String.raw`\d(?:[\d.,'’\u202f\u00a0]{0,20}\d)?`;
+/** Written behind an amount, with the currency before it. */
+const SCALE = "[kKmMB]|mn|bn|tn|thousand|[mb]illion|trillion|milliards?|millions|millón|millones|mil|[Mm]io|[Mm]ln|[Mm]rd|[Mm]ld|Md|Tsd|Million(?:en)?|Milliarden?|tausend";
 const MONEY = new RegExp(
-  String.raw`(?<![A-Za-z\d.,])(?:(${SIGN})\s?(${AMOUNT})|(${AMOUNT})\s?(${SIGN})(?!\p{L}))`, "gu");
+  String.raw`(?<![A-Za-z\d.,])(?:(${SIGN})\s?(${AMOUNT})(?!\d|[.,]\d|\s?(?:${SCALE})(?!\p{L}))|(${AMOUNT})\s?(${SIGN})(?!\p{L}))`, "gu");
 
 /** Whole and fraction of a number as this language writes it; null: it is no such number. */
 function partsOf(written: string, words: LanguageWords | undefined): [string, string] | null {
@@ -79,6 +81,31 @@ function sayMoney(
   if (hundredths === 0) return main;
   const rest = `${articled(String(hundredths), words)} ${names[hundredths === 1 ? 2 : 3]}`;
   return Number(whole) === 0 ? rest : `${main} ${words.and} ${rest}`;
+}
+
+const scaledPatterns = new Map<LanguageWords, RegExp>();
+
+function scaledPattern(words: LanguageWords): RegExp {
+  const known = scaledPatterns.get(words);
+  if (known) return known;
+  const scale = Object.keys(words.scales).map((text) => text.replace(".", String.raw`\.`))
+    .sort((one, other) => other.length - one.length).join("|");
+  const made = new RegExp(
+    String.raw`(?<![A-Za-z\d.,])(?:(${SIGN})\s?(${AMOUNT})\s?(${scale})(?!\p{L})|(${AMOUNT})\s?(${scale})\s?(${SIGN})(?!\p{L}))`, "gu");
+  scaledPatterns.set(words, made);
+  return made;
+}
+
+/** `$2.5 million` as `2.5 million dollars`. */
+function sayScaled(spelling: Spelling, words: LanguageWords): void {
+  spelling.replace(scaledPattern(words), ([, sign, amount, scale, first, firstScale, behind]) => {
+    const digits = amount ?? first ?? "";
+    const names = words.currencies[SIGNS[sign ?? behind ?? ""] ?? sign ?? behind ?? ""];
+    const [one, several] = words.scales[scale ?? firstScale ?? ""] ?? ["", ""];
+    if (!names) return null;
+    const said = `${digits === "1" ? one : `${digits} ${several}`} ${names[1]}`;
+    return words === WORDS.fr ? said.replace(/ de (?=[aeiou])/, " d'") : said;
+  });
 }
 
 /** Longer numbers are said digit by digit. */
@@ -262,6 +289,7 @@ function sayQuantities(
   if (language === "fr") {
     spelling.replace(FRENCH_GROUPS, ([text]) => text.replaceAll(" ", "\u202F"));
   }
+  if (words) sayScaled(spelling, words);
   spelling.replace(MONEY, ([, sign, amount, amountFirst, signBehind]) =>
     sayMoney(sign ?? signBehind ?? "", amount ?? amountFirst ?? "", language, words));
   spelling.replace(MEASURE, ([, amount = "", unit = ""]) => {

@@ -32,6 +32,8 @@ export interface LanguageWords {
   ordinal(day: number, before: string): string;
   /** Per currency: the unit and its plural, the hundredth and its plural. */
   currencies: Record<string, readonly [string, string, string, string]>;
+  /** Thousands and the like behind an amount, before its currency: one of them, and several. */
+  scales: Record<string, readonly [string, string]>;
   /** `12:30` as a time; null: it is said like other numbers. */
   clock(hour: number, minute: number): string;
   abbreviations(): Abbreviations;
@@ -70,6 +72,11 @@ function short(saidBy: Record<string, string>): readonly [RegExp, Said] {
   ];
 }
 
+const scaled = (
+  scale: readonly [string, string], ...written: string[]
+): Record<string, readonly [string, string]> =>
+  Object.fromEntries(written.map((text) => [text, scale]));
+
 const ENGLISH: LanguageWords = {
   underscore: "underscore", dash: "dash", slash: "slash", plus: "plus", minus: "minus",
   times: "times", equals: "equals", and: "and", to: "to", number: "number", decimal: "point",
@@ -80,6 +87,12 @@ const ENGLISH: LanguageWords = {
   currencies: {
     USD: ["dollar", "dollars", "cent", "cents"], EUR: ["euro", "euros", "cent", "cents"],
     GBP: ["pound", "pounds", "penny", "pence"],
+  },
+  scales: {
+    ...scaled(["one thousand", "thousand"], "thousand", "k", "K"),
+    ...scaled(["one million", "million"], "million", "M", "m", "mn"),
+    ...scaled(["one billion", "billion"], "billion", "B", "bn"),
+    ...scaled(["one trillion", "trillion"], "trillion", "tn"),
   },
   clock: (hour, minute) => minute === 0
     ? `${hour} o'clock`
@@ -117,6 +130,11 @@ const GERMAN: LanguageWords = {
     USD: ["Dollar", "Dollar", "Cent", "Cent"], EUR: ["Euro", "Euro", "Cent", "Cent"],
     GBP: ["Pfund", "Pfund", "Penny", "Pence"], CHF: ["Franken", "Franken", "Rappen", "Rappen"],
   },
+  scales: {
+    ...scaled(["eintausend", "tausend"], "tausend", "Tsd."),
+    ...scaled(["eine Million", "Millionen"], "Million", "Millionen", "Mio.", "Mio"),
+    ...scaled(["eine Milliarde", "Milliarden"], "Milliarde", "Milliarden", "Mrd.", "Mrd"),
+  },
   clock: (hour, minute) =>
     `${hour === 1 ? "ein" : hour} Uhr${minute === 0 ? "" : ` ${minute}`}`,
   abbreviations: once(() => [
@@ -150,6 +168,10 @@ const SPANISH: LanguageWords = {
     USD: ["dólar", "dólares", "centavo", "centavos"], EUR: ["euro", "euros", "céntimo", "céntimos"],
     GBP: ["libra", "libras", "penique", "peniques"], MXN: ["peso", "pesos", "centavo", "centavos"],
   },
+  scales: {
+    ...scaled(["mil", "mil"], "mil"),
+    ...scaled(["un millón de", "millones de"], "millón", "millones", "M"),
+  },
   clock: (hour, minute) => `${hour === 1 ? "una" : hour}${minute === 0 ? "" : ` y ${minute}`}`,
   abbreviations: once(() => [
     short({
@@ -174,6 +196,11 @@ const FRENCH: LanguageWords = {
   currencies: {
     USD: ["dollar", "dollars", "cent", "cents"], EUR: ["euro", "euros", "centime", "centimes"],
     GBP: ["livre", "livres", "penny", "pence"], CHF: ["franc", "francs", "centime", "centimes"],
+  },
+  scales: {
+    ...scaled(["mille", "mille"], "mille", "k"),
+    ...scaled(["un million de", "millions de"], "million", "millions", "M"),
+    ...scaled(["un milliard de", "milliards de"], "milliard", "milliards", "Md"),
   },
   clock: (hour, minute) =>
     `${hour === 1 ? "une" : hour} heure${hour > 1 ? "s" : ""}${minute === 0 ? "" : ` ${minute}`}`,
