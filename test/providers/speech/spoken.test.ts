@@ -97,6 +97,14 @@ test("[SP288] an amount in thousands or millions is said with its unit behind th
   }
 });
 
+test("[SP289] 24/7, 24h/24 and 24:00 are said as people say them", () => {
+  assert.equal(spokenForm("We are open 24/7.", "en"), "We are open twenty-four seven.");
+  assert.equal(spokenForm("24/7 erreichbar", "de"), "vierundzwanzig sieben erreichbar");
+  assert.equal(spokenForm("24h/24 et 7j/7", "fr"),
+    "vingt-quatre heures sur vingt-quatre et sept jours sur sept");
+  assert.equal(spokenForm("bis 24:00 Uhr", "de"), "bis vierundzwanzig Uhr");
+});
+
 test("[SP124] other languages get addresses, amounts, units and dates as words, and keep digits for the engine", () => {
   assert.equal(
     spokenForm("Costa 12,50 € il 2026-11-22, 15% di 5 km: a.b@esempio.it.", "it"),

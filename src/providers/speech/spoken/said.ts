@@ -144,7 +144,7 @@ const MEASURE = /(?<![\p{L}\d.,])(\d(?:[\d.,]{0,20}\d)?)\s?(%|km\/h|km|cm|mm|kg|
 const ISO_DATE = /(?<![\d-])(\d{4})-(\d\d)-(\d\d)(?![\d-])/g;
 const DOT_DATE = /(?<![\d.])(\d{1,2})\.(\d{1,2})\.(\d{4})(?![\d.]\d)/g;
 const SLASH_DATE = /(?<![\d/])(\d{1,2})\/(\d{1,2})\/(\d{4})(?![\d/])/g;
-const CLOCK = /(?<![\d:.,])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])(\s?[AP] M)?/g;
+const CLOCK = /(?<![\d:.,])([01]?\d|2[0-3]|24(?=:00)):([0-5]\d)(?![\d:])(\s?[AP] M)?/g;
 const FRENCH_CLOCK = /(?<![\d:.,])([01]?\d|2[0-3])\s?h\s?([0-5]\d)?(?!\p{L})/gu;
 
 const FRENCH_GROUPS = /(?<![\d.,+] ?)[1-9]\d{0,2}(?: \d{3}){1,4}(?! ?\d)/g;
@@ -269,6 +269,7 @@ function sayThousands(spelling: Spelling, words: LanguageWords): void {
 }
 
 function saySigns(spelling: Spelling, words: LanguageWords): void {
+  spelling.replace(/(?<![\d/])24 ?\/ ?7(?![\d/])/g, "24 7");
   spelling.replace(/(?<=\d) ?[*×] ?(?=\d)/g, ` ${words.times} `);
   spelling.replace(/(?<=\d) ?\+ ?(?=\d)/g, ` ${words.plus} `);
   spelling.replace(/(?<=[\p{L}\d]) ?= ?(?=[\p{L}\d])/gu, ` ${words.equals} `);

@@ -211,6 +211,8 @@ const FRENCH: LanguageWords = {
       bd: "boulevard", "tél.": "téléphone", "Tél.": "téléphone", "c.-à-d.": "c'est-à-dire",
     }),
     [/(?<!\p{L})n[°º]\s?(?=\d)/giu, "numéro "],
+    [/(?<![\d/])24 ?h ?\/ ?24(?![\d/])/gi, "24 heures sur 24"],
+    [/(?<![\d/])7 ?j ?\/ ?7(?![\d/])/gi, "7 jours sur 7"],
   ]),
   isYearInHundreds: () => false,
   inHundreds: (year) => frenchCardinal(String(year)),
