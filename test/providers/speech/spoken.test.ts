@@ -105,6 +105,12 @@ test("[SP289] 24/7, 24h/24 and 24:00 are said as people say them", () => {
   assert.equal(spokenForm("bis 24:00 Uhr", "de"), "bis vierundzwanzig Uhr");
 });
 
+test("[SP292] a date that does not exist is not said as another", () => {
+  assert.equal(
+    spokenForm("On 02/30/2026.", "en"), "On zero two slash thirty slash twenty twenty-six.");
+  assert.equal(spokenForm("On 02/29/2028.", "en"), "On February twenty-ninth, twenty twenty-eight.");
+});
+
 test("[SP124] other languages get addresses, amounts, units and dates as words, and keep digits for the engine", () => {
   assert.equal(
     spokenForm("Costa 12,50 € il 2026-11-22, 15% di 5 km: a.b@esempio.it.", "it"),

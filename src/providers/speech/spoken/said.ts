@@ -160,7 +160,9 @@ function dayNumber(year: number, month: number, day: number): number {
 }
 
 function sayDate(language: string, year: number, month: number, day: number): string | null {
-  if (month < 1 || month > 12 || day < 1 || day > 31) return null;
+  if (month < 1 || month > 12 || day < 1) return null;
+  const next = month === 12 ? dayNumber(year + 1, 1, 1) : dayNumber(year, month + 1, 1);
+  if (day > next - dayNumber(year, month, 1)) return null;
   const locale = `${language}-u-ca-gregory-nu-latn`;
   const format = new Intl.DateTimeFormat(locale, { dateStyle: "long", timeZone: "UTC" });
   return format.format(dayNumber(year, month, day) * DAY_MS);
