@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import OpenAI from "openai";
 import { OpenAIRealtimeWS } from "openai/realtime/ws";
 import type { RealtimeServerEvent } from "openai/resources/realtime/realtime";
-import { createLogger } from "#core/logger.ts";
+import { createLogger, type Logger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createOpenAiRealtime } from "#providers/speech/openai/openai-realtime.ts";
 import type { SpeechToSpeechEvent, SpeechToSpeechOptions } from "#providers/speech/port.ts";
@@ -342,6 +342,33 @@ test("[SP57] a server that accepts no settings or no handshake is given up", asy
     assert.equal(error.message, `The realtime model ${reason}`);
     assert.equal(error.retryable, true);
   }
+});
+
+test("[SP293] why a reply failed is logged, without the key", async () => {
+  const lines: { code: string; complaint: string }[] = [];
+  const warn = (line: (typeof lines)[number]): void => void lines.push(line);
+  const started = await startRealtimeServer({ reply: () => ({ text: "" }) });
+  closings.push(() => started.close());
+  const received = createReceived<SpeechToSpeechEvent>();
+  const live = createOpenAiRealtime({
+    url: started.url, key: KEY, model: "m", system: createSystem(), log: { ...log, warn } as Logger,
+  }).open(OPTIONS, received.receive);
+  closings.push(() => live.close());
+  await received.event("ready");
+  const peer = await started.peer(0);
+  peer.send({ type: "response.created", response: { id: "r1" } });
+  peer.send({
+    type: "response.done",
+    response: {
+      id: "r1", status: "failed", output: [],
+      status_details: {
+        type: "failed",
+        error: { type: "x", code: "insufficient_quota", message: `No quota is left for ${KEY}` },
+      },
+    },
+  });
+  await received.event("reply_end");
+  assert.deepEqual(lines, [{ code: "insufficient_quota", complaint: "No quota is left for ***" }]);
 });
 
 test("[SP57] after close there are no events and the connection ends", async () => {

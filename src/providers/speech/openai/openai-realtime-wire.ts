@@ -3,6 +3,7 @@
 // `released` are the names OpenAI uses today, `beta` those before, which compatible servers kept.
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { recordOf, textOf } from "#core/values.ts";
 import { sayExactly } from "#providers/speech/model-sound.ts";
 import type { SpeechToSpeechOptions } from "#providers/speech/port.ts";
 
@@ -40,9 +41,15 @@ export type RealtimeEvent =
   | { kind: "text"; responseId: string | null; itemId: string; text: string }
   | { kind: "function"; responseId: string | null; call: CalledFunction }
   | { kind: "function_named"; itemId: string; name: string }
-  | { kind: "response_end"; responseId: string; calls: CalledFunction[] }
+  /** `failure`: what the vendor says of a reply that failed; absent: it did not. */
+  | { kind: "response_end"; responseId: string; calls: CalledFunction[]; failure?: Failure }
   /** `eventId`: that of our event which caused the error. */
   | { kind: "error"; eventId: string | null; type: string; code: string; detail: unknown };
+
+interface Failure {
+  code: string;
+  detail: unknown;
+}
 
 type Reader = (event: unknown) => RealtimeEvent | null;
 
@@ -142,13 +149,21 @@ const READERS = new Map<string, Reader>([
       ({ kind: "function", responseId: response_id ?? null, call: callOf(item) }))],
   ["response.done", reader(
     Type.Object({
-      response: Type.Object({ id: Text, output: Nullable(Type.Array(Type.Unknown())) }),
+      response: Type.Object({
+        id: Text, output: Nullable(Type.Array(Type.Unknown())),
+        status: Type.Optional(Type.Unknown()), status_details: Type.Optional(Type.Unknown()),
+      }),
     }),
-    ({ response: { id, output } }) => ({
-      kind: "response_end",
-      responseId: id,
-      calls: (output ?? []).filter((item) => functionItem.Check(item)).map(callOf),
-    }))],
+    ({ response: { id, output, status, status_details: details } }) => {
+      const detail = recordOf(details)?.error;
+      return {
+        kind: "response_end",
+        responseId: id,
+        calls: (output ?? []).filter((item) => functionItem.Check(item)).map(callOf),
+        ...(status === "failed"
+          ? { failure: { code: textOf(recordOf(detail)?.code), detail } } : {}),
+      };
+    })],
   ["error", reader(
     Type.Object({
       error: Type.Object({

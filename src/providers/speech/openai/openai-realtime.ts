@@ -157,6 +157,7 @@ class RealtimeSession implements SpeechToSpeechSession {
       case "function":
         return this.#replies.functionCalled(event.responseId, event.call);
       case "response_end":
+        if (event.failure) this.#warn(event.failure);
         return this.#replies.ended(event);
       case "error":
         return this.#complained(event);
@@ -212,10 +213,14 @@ class RealtimeSession implements SpeechToSpeechSession {
       return this.#fail(new ProviderError(message, { retryable: false }));
     }
     if (!this.#isReady) this.#complaint = complaint;
-    if (this.#replies.failed(event)) return;
+    if (!this.#replies.failed(event)) this.#warn(event);
+  }
+
+  #warn({ code, detail }: { code: string; detail: unknown }): void {
     this.#complaints += 1;
     if (this.#complaints > COMPLAINTS_LOGGED_MAX) return;
-    this.#args.log.warn({ code: event.code, complaint }, "the realtime model reported an error");
+    const complaint = errorText(detail, this.#args.key);
+    this.#args.log.warn({ code, complaint }, "the realtime model reported an error");
   }
 
   #fail(error: ProviderError): void {
