@@ -14,7 +14,8 @@ const DOCUMENT_CHARS_MAX = 2_000_000;
 const HEADINGS_MAX = 6;
 const HEADING_CHARS_MAX = 200;
 
-const SENTENCE_END = /[.!?。！？]["'”’)]?\s|\n/gu;
+/** No space follows a sentence in Chinese or Japanese. */
+const SENTENCE_END = /[.!?]["'”’)]?\s|[。！？]["'”’)」』）]?|\n/gu;
 
 type Place = { page?: number; url?: string };
 

@@ -98,6 +98,14 @@ test("[EX4] text is read in any common encoding; Markdown headings count", async
   }
 });
 
+test("[EX267] long text in Chinese or Japanese is cut at a sentence's end", async () => {
+  const sentence = "我们的自行车每天早上九点开始出租，晚上六点之前归还。";
+  const said = await chunks("txt", `${sentence}「${sentence}」`.repeat(40));
+  assert.ok(said.length > 1);
+  for (const { text } of said) assert.match(text, /^[我「].*。」?$/u);
+  assert.equal(said.map(({ text }) => text).join(""), `${sentence}「${sentence}」`.repeat(40));
+});
+
 test("[EX5] an unreadable file says why, in words for its owner", async () => {
   assert.match(await reason("pdf", makeScan()), /no text layer/);
   assert.match(await reason("pdf", makeEncryptedPdf("open sesame")), /password/);
