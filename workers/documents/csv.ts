@@ -6,6 +6,9 @@ import { addRow, COLUMNS_MAX } from "./rows.ts";
 const RECORD_CHARS_MAX = 100_000;
 const SEPARATORS = [",", ";", "\t", "|"];
 
+/** A line before the table that tells Excel the separator. */
+const TOLD = /^"?sep=([,;\t|])"?\r?\n/i;
+
 /** The separator that occurs most often in the first line. */
 function separatorOf(text: string): string {
   const line = text.slice(0, RECORD_CHARS_MAX).split(/\r?\n/, 1)[0] ?? "";
@@ -14,11 +17,13 @@ function separatorOf(text: string): string {
   return most;
 }
 
-function rowsOf(text: string): string[][] {
+function rowsOf(written: string): string[][] {
+  const told = TOLD.exec(written);
+  const text = written.slice(told?.[0].length ?? 0);
   try {
     return parse(text, {
-      delimiter: separatorOf(text), relax_column_count: true, relax_quotes: true, trim: true,
-      skip_empty_lines: true, max_record_size: RECORD_CHARS_MAX,
+      delimiter: told?.[1] ?? separatorOf(text), relax_column_count: true, relax_quotes: true,
+      trim: true, skip_empty_lines: true, max_record_size: RECORD_CHARS_MAX,
     });
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;

@@ -101,6 +101,12 @@ test("[KB139] a workbook's durations over a day are read as hours, not as dates 
     [[["A"], "30:00 | 48:00 | 40:30 | 06:00"]]);
 });
 
+test("[EX268] the line that tells Excel a table's separator is no row of it", async () => {
+  const rows = [[[], "Bike: City | Dollars: 20,50"]];
+  assert.deepEqual(await read("csv", "sep=;\r\nBike;Dollars\r\nCity;20,50\r\n"), rows);
+  assert.deepEqual(await read("csv", '"sep=|"\nBike|Dollars\nCity|20,50\n'), rows);
+});
+
 test("[KB140] an HTML file is read in the encoding its head names", async () => {
   const page = (charset: string, ...words: number[]): Buffer => Buffer.concat([
     Buffer.from(`<html><head><meta charset="${charset}"></head><body><p>`), Buffer.from(words)]);
