@@ -16,24 +16,25 @@ const archive = (parts: Record<string, string | Buffer>): Buffer =>
   zip(Object.entries(parts).map(([name, data]) => ({ name, data: Buffer.from(data as string) })));
 
 /**
- * `style`: 1 a date, 2 a percentage, 3 a postcode, 4 a number behind a +, 5 and 6 a duration.
- * Texts go where Excel puts them, shared by number.
+ * `style`: 1 a date, 2 a percentage, 3 a postcode, 4 a number behind a +, 5 and 6 a duration, 7 an
+ * amount. Texts go where Excel puts them, shared by number.
  */
-export type Cell = string | number | { value: number; style: 1 | 2 | 3 | 4 | 5 | 6 } | null;
+export type Cell = string | number | { value: number; style: 1 | 2 | 3 | 4 | 5 | 6 | 7 } | null;
 export interface Sheet {
   name: string;
   isHidden?: boolean;
   rows: Cell[][];
 }
 
-const STYLES = `<styleSheet xmlns="${MAIN}"><numFmts count="4">
+const STYLES = `<styleSheet xmlns="${MAIN}"><numFmts count="5">
   <numFmt numFmtId="164" formatCode="[Red]dd/mm/yyyy"/><numFmt numFmtId="165" formatCode="00000"/>
   <numFmt numFmtId="166" formatCode="\\+## 000\\ 0;&quot;none&quot;"/>
-  <numFmt numFmtId="167" formatCode="[HH]:MM"/></numFmts>
+  <numFmt numFmtId="167" formatCode="[HH]:MM"/>
+  <numFmt numFmtId="168" formatCode="_-* #,##0.00\\ _R_S_D_-"/></numFmts>
   <cellStyleXfs><xf numFmtId="14"/></cellStyleXfs>
   <cellXfs><xf numFmtId="0"/><xf numFmtId="164"/><xf numFmtId="10"/>
   <xf numFmtId="165"/><xf numFmtId="166"/>
-  <xf numFmtId="46"/><xf numFmtId="167"/></cellXfs></styleSheet>`;
+  <xf numFmtId="46"/><xf numFmtId="167"/><xf numFmtId="168"/></cellXfs></styleSheet>`;
 
 export function makeXlsx(sheets: Sheet[]): Buffer {
   const texts: string[] = [];

@@ -43,8 +43,8 @@ function kindOf(id: number, code: string | undefined): Formats[number] {
   if (BUILT_IN_TIMES.has(id)) return "time";
   if (BUILT_IN_PERCENTS.has(id)) return "percent";
   if (id === BUILT_IN_HOURS || /\[h+\]/i.test(code ?? "")) return "hours";
-  // Colours, conditions and quoted text are not part of the pattern.
-  const pattern = (code ?? "").replaceAll(/\[[^\]]*\]|"[^"]*"|\\./g, "").toLowerCase();
+  // Colours, conditions, quoted text and room for a character (`_D`) are not part of the pattern.
+  const pattern = (code ?? "").replaceAll(/\[[^\]]*\]|"[^"]*"|[\\_*]./g, "").toLowerCase();
   if (/[yd]/.test(pattern)) return "date";
   if (/[hs]/.test(pattern)) return "time";
   if (pattern.includes("%")) return "percent";

@@ -101,6 +101,12 @@ test("[KB139] a workbook's durations over a day are read as hours, not as dates 
     [[["A"], "30:00 | 48:00 | 40:30 | 06:00"]]);
 });
 
+test("[EX269] a workbook's amounts are no dates, whatever room their format leaves for a currency", async () => {
+  const rows: Cell[][] = [["Price", "Year"], [{ value: 1250.5, style: 7 }, 2026]];
+  assert.deepEqual(await read("xlsx", makeXlsx([{ name: "A", rows }])),
+    [[["A"], "Price: 1250.5 | Year: 2026"]]);
+});
+
 test("[EX268] the line that tells Excel a table's separator is no row of it", async () => {
   const rows = [[[], "Bike: City | Dollars: 20,50"]];
   assert.deepEqual(await read("csv", "sep=;\r\nBike;Dollars\r\nCity;20,50\r\n"), rows);
