@@ -193,6 +193,7 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
     });
   const timers = [
     byClock(LIMITS.inactivitySweepMs, "inactivity sweep", conversations.sweep),
+    byClock(LIMITS.deskSweepMs, "desk sweep", features.handover.sweep),
     every(LIMITS.historyKeptMs, "history cache sweep", async () => conversations.forgetQuiet()),
     retain("attachment sweep", features.attachments.sweep),
     forAll(LIMITS.messageIndexMs, "message index", () =>

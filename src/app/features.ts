@@ -228,7 +228,7 @@ function createDesk(
   };
   return {
     handover: createHandover({
-      store: storage.desk, conversations, bus, system,
+      ...found, store: storage.desk, conversations, bus, system,
       messagesMax: config.PARLEY_CONVERSATION_MESSAGES_MAX,
     }),
     deskView: createDeskView({ store: storage.deskView }),

@@ -85,7 +85,7 @@ export function storesOver(
     conversations: createConversationStore(reader, writer, search),
     bulk: createBulkStore(writer),
     personData: createPersonStore(reader, writer),
-    desk: createDeskStore(writer),
+    desk: createDeskStore(reader, writer),
     deskView: createDeskViewStore(reader, writer),
     push: createPushStore(reader, writer),
     callbacks: createCallbackStore(reader, writer),

@@ -1,6 +1,7 @@
 // The desk and its inbox, asked through the storage port of every engine.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Author } from "#events/events.ts";
 import type { InboxFilter, Queue } from "#features/conversations/desk/inbox.ts";
 import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
 
@@ -142,5 +143,61 @@ for (const engine of ENGINES) {
     assert.equal(await storage.labels.remove({ accountId, groupId: labelIds[0] ?? 0, now }), true);
     const left = (await page({})).map(({ labels, callback }) => [labels, callback]);
     assert.deepEqual(left, [[[], null]]);
+  });
+}
+
+for (const engine of ENGINES) {
+  const name = `[DK241] ${engine.name}: conversations are abandoned by who may no longer answer`;
+  test(name, { skip: engine.skip ?? false }, async (context) => {
+    const storage = await openFor(context, engine);
+    const world = createWorld(storage);
+    const own = await world.newConversation(PRICE);
+    const { accountId, assistantId, uuid } = own;
+    const now = system.now();
+    const by = { actor: { kind: "key", id: "key:1", name: "Ana" }, address: null } as const;
+    const key = await storage.accounts.createKey({
+      accountId, name: "Ana", secretHash: "", scopes: [], role: "owner", expiresAt: now + 1, by, now,
+    });
+    const abandoned = (at: number) => storage.desk.abandoned({ now: at, rows: 9 });
+    const move = { accountId, uuid, note: null, now } as const;
+    const give = (holder: Author) => storage.desk.moveDesk({
+      ...move, move: "assign", by: { role: "rule" }, reason: "assigned", holder });
+    const lose = (holder: Author) => storage.desk.moveDesk({
+      ...move, move: "lose", by: { role: "rule" }, reason: "lost", holder });
+    const ana = { id: `key:${key.id}`, name: "Ana" };
+    await give(ana);
+    assert.deepEqual(await abandoned(now), [], "in force");
+    assert.deepEqual(await abandoned(now + 1), [{ accountId, uuid, assistantId, holder: ana }]);
+    await storage.accounts.revokeKey({ accountId, keyId: key.id, by, now });
+    assert.equal((await abandoned(now)).length, 1, "revoked");
+    const ben = await storage.users.add({
+      accountId, email: "ben@example.org", name: "Ben", role: "operator", passwordHash: null,
+      subject: null, address: null, now,
+    } as never);
+    assert.ok(ben);
+    const holder = { id: `user:${ben.id}`, name: "Ben" };
+    await give(holder);
+    const late = await lose(ana);
+    assert.ok(late.kind === "moved");
+    assert.deepEqual([late.desk.holder, late.events], [holder, []], "Ben has it by now");
+    assert.deepEqual(await abandoned(now + 1), []);
+    const other = await world.newConversation(PRICE);
+    await storage.desk.moveDesk({
+      ...move, accountId: other.accountId, uuid: other.uuid, move: "assign", by: { role: "rule" },
+      reason: "assigned", holder,
+    });
+    assert.deepEqual((await abandoned(now)).map((row) => row.uuid), [other.uuid], "a stranger's");
+    const manager = { userId: null, role: "owner" } as const;
+    const change = { accountId, userId: ben.id, manager, by, name: null, now } as const;
+    await storage.users.change({ ...change, role: "viewer" });
+    assert.equal((await abandoned(now)).length, 2, "a viewer");
+    await storage.users.change({ ...change, role: "operator" });
+    await storage.users.remove({ accountId, userId: ben.id, manager, by, now });
+    assert.equal((await abandoned(now)).length, 2, "removed");
+    const lost = await lose(holder);
+    assert.ok(lost.kind === "moved");
+    assert.deepEqual([lost.desk.state, typesOf(lost.events)],
+      ["waiting", ["desk_changed", "ai_toggled"]]);
+    assert.equal((await abandoned(now)).length, 1);
   });
 }

@@ -92,6 +92,9 @@ export const LIMITS = {
   /** The newest calls of an account that a search looks through. */
   callsSearchedMax: 2000,
   inactivitySweepRowsMax: 200,
+  /** How often and how many conversations go back to the queue whose holder may not answer. */
+  deskSweepMs: 5 * SECOND_MS,
+  deskSweepRowsMax: 200,
 
   // Engine
   promptCharsMax: 64 * 1024,

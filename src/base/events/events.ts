@@ -35,7 +35,7 @@ export type DeskActor =
 export type DeskReason =
   | "asked" | "tool_failures" | "unanswered" | "words" | "callback" | "taken_over" | "assigned"
   | "handed_back" | "ended"
-  /** The person's connection to the call was lost for too long. */
+  /** The person's connection to the call was lost for too long, or they may no longer answer. */
   | "lost";
 
 /** What somebody who asks for a person outside office hours is told. */

@@ -274,9 +274,18 @@ export type MoveOutcome =
   | { kind: "held"; holder: Author }
   | { kind: "not_found" };
 
+interface Abandoned {
+  accountId: number;
+  uuid: string;
+  assistantId: number;
+  holder: Author;
+}
+
 /** What people at the desk do, with the same guarantees as ConversationStore. */
 export interface DeskStore {
   moveDesk(args: MoveDesk): Promise<MoveOutcome>;
+  /** Conversations of people who may no longer answer, such as removed members; at most `rows`. */
+  abandoned(args: { now: Instant; rows: number }): Promise<Abandoned[]>;
   say(args: Say): Promise<SayOutcome>;
   /** Null: the account has no such conversation. No events: it had ended already. */
   end(args: {

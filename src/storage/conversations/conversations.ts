@@ -3,6 +3,7 @@
 import type {
   ConversationFilter, ConversationStore, DeskStore,
 } from "#features/conversations/records.ts";
+import { may, ROLES } from "#features/accounts/people/roles.ts";
 import type { FailureClass } from "#events/events.ts";
 import type { conversationCommands } from "./commands.ts";
 import {
@@ -48,10 +49,34 @@ function createOutlook(reader: Reader): ConversationStore["outlook"] {
   };
 }
 
-export const createDeskStore = (writer: WriterOf<typeof deskCommands>): DeskStore => ({
-  moveDesk: (args) => writer.write("desk.move", args),
-  ...writes(writer, "desk", "say", "end"),
-});
+const ANSWERING = ROLES.filter((role) => may(role, "answer")).map((role) => `'${role}'`).join();
+/** The number in the holder's id, if it is one of this kind. */
+const holderIn = (kind: "user" | "key"): string => `CASE WHEN c.desk_holder LIKE '${kind}:%'
+  THEN CAST(substr(c.desk_holder, ${kind.length + 2}) AS BIGINT) END`;
+
+export function createDeskStore(
+  reader: Reader, writer: WriterOf<typeof deskCommands>,
+): DeskStore {
+  const abandoned = reader.prepare<object, {
+    account_id: number; uuid: string; assistant_id: number; id: string; name: string | null;
+  }>(`
+    SELECT c.account_id, c.uuid, c.assistant_id, c.desk_holder AS id, c.desk_holder_name AS name
+    FROM conversations c
+    WHERE c.desk <> 'assistant' AND c.desk = 'person' AND c.desk_holder IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = ${holderIn("user")}
+        AND u.account_id = c.account_id AND u.removed_at IS NULL AND u.role IN (${ANSWERING}))
+      AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.id = ${holderIn("key")}
+        AND k.account_id = c.account_id AND k.revoked_at IS NULL
+        AND (k.expires_at IS NULL OR k.expires_at > @now))
+    LIMIT (@rows + 0)`);
+  return {
+    moveDesk: (args) => writer.write("desk.move", args),
+    abandoned: async (args) => (await abandoned.all(args)).map(
+      ({ account_id: accountId, assistant_id: assistantId, uuid, id, name }) =>
+        ({ accountId, uuid, assistantId, holder: { id, name: name ?? "" } })),
+    ...writes(writer, "desk", "say", "end"),
+  };
+}
 
 interface EndRow {
   state: "open" | "stored" | "done" | "stopped" | "failed" | "interrupted";

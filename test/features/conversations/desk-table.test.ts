@@ -14,7 +14,7 @@ test("[DK1] the desk table has an outcome for each state and move; two people ne
   for (const state of states) {
     for (const move of DESK_MOVES) {
       for (const held of state === "person" ? HOLDERS : [null]) {
-        for (const wished of move === "take" || move === "assign" ? [ANA, BEN] : [null]) {
+        for (const wished of ["take", "assign", "lose"].includes(move) ? [ANA, BEN] : [null]) {
           const change = changeDesk({ state, holder: held }, move, wished);
           const to = change.kind === "changed"
             ? `${change.state}${change.holder ? ` ${change.holder.name}` : ""}` : change.kind;
@@ -30,6 +30,8 @@ test("[DK1] the desk table has an outcome for each state and move; two people ne
     "assistant | assign Ana | person Ana",
     "assistant | assign Ben | person Ben",
     "assistant | hand_back | unchanged",
+    "assistant | lose Ana | unchanged",
+    "assistant | lose Ben | unchanged",
     "assistant | end | unchanged",
     "waiting | ask | unchanged",
     "waiting | take Ana | person Ana",
@@ -37,6 +39,8 @@ test("[DK1] the desk table has an outcome for each state and move; two people ne
     "waiting | assign Ana | person Ana",
     "waiting | assign Ben | person Ben",
     "waiting | hand_back | assistant",
+    "waiting | lose Ana | unchanged",
+    "waiting | lose Ben | unchanged",
     "waiting | end | assistant",
     "person | ask | unchanged",
     "person Ana | ask | unchanged",
@@ -56,6 +60,12 @@ test("[DK1] the desk table has an outcome for each state and move; two people ne
     "person | hand_back | assistant",
     "person Ana | hand_back | assistant",
     "person Ben | hand_back | assistant",
+    "person | lose Ana | unchanged",
+    "person | lose Ben | unchanged",
+    "person Ana | lose Ana | waiting",
+    "person Ana | lose Ben | unchanged",
+    "person Ben | lose Ana | unchanged",
+    "person Ben | lose Ben | waiting",
     "person | end | assistant",
     "person Ana | end | assistant",
     "person Ben | end | assistant",

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createParser } from "eventsource-parser";
 import { holdWrites } from "#support/beside.ts";
+import { memberOf } from "#support/members.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
@@ -94,6 +95,39 @@ test("[DK2] taking over, handing back and asking for a person are events in both
   assert.deepEqual([row.body.data.desk, row.body.data.desk_reason, row.body.data.ai_enabled],
     ["assistant", "handed_back", true]);
   await receiver.close();
+});
+
+test("[DK241] what a removed or demoted member or a revoked key had waits again, told as any request is", async () => {
+  const { accountId, ana, assistant, key, uuid } = await fresh({
+    desk: { office_hours: { time_zone: "UTC", hours: {}, message: "Later.", callback: false } },
+  });
+  const another = () => newConversation(server, assistant.uuid);
+  const of = { removed: await another(), demoted: await another(), kept: await another() };
+  const [removed, demoted, kept] = [
+    await memberOf(server, "operator", key), await memberOf(server, "operator", key),
+    await memberOf(server, "operator", key),
+  ];
+  await at(uuid, "take-over", ana);
+  await removed.call("POST", `/user/conversations/${of.removed}/take-over`);
+  await demoted.call("POST", `/user/conversations/${of.demoted}/take-over`);
+  await kept.call("POST", `/user/conversations/${of.kept}/take-over`);
+  await server.call("DELETE", `/user/members/${removed.id}`, { key });
+  await server.call("PATCH", `/user/members/${demoted.id}`, { key, body: { role: "viewer" } });
+  await server.app.features.accounts.revokeKey(accountId, Number(ana.split("|")[0]));
+  for (const lost of [uuid, of.removed, of.demoted]) {
+    const frames = await framesUntil(`/conversations/${lost}/stream`, null,
+      ({ type, ai_enabled: answers }) => type === "ai_toggled" && answers === true);
+    const { by, desk, holder, reason, away } = frames.at(-2)!;
+    assert.deepEqual({ by, desk, holder, reason, away }, {
+      by: { role: "rule" }, desk: "waiting", holder: null, reason: "lost",
+      away: { message: "Later.", opens_at: null, callback: false },
+    });
+    model.script(() => ({ tokens: ["Here."] }));
+    assert.equal((await send(lost, "Anybody?")).body.message, "Here.");
+  }
+  model.script(null);
+  const { body } = await kept.call("GET", "/user/inbox?queue=waiting");
+  assert.deepEqual(body.counts, { waiting: 3, mine: 1, all: 4 });
 });
 
 test("[DK3] two people cannot hold one conversation: the other always learns who has it", async () => {

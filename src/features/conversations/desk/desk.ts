@@ -13,22 +13,26 @@ export interface Desk {
   at: Instant | null;
 }
 
-export const DESK_MOVES = ["ask", "take", "assign", "hand_back", "end"] as const;
+export const DESK_MOVES = ["ask", "take", "assign", "hand_back", "lose", "end"] as const;
 /**
  * `ask`: a person is requested. `take`: a person begins to answer. `assign`: it is given to a
- * person, whoever has it. `hand_back`: it returns to the assistant. `end`: the conversation ends.
+ * person, whoever has it. `hand_back`: it returns to the assistant. `lose`: the person who has it
+ * may no longer answer. `end`: the conversation ends.
  */
 export type DeskMove = (typeof DESK_MOVES)[number];
 
 export const DESK_CHANGES: Record<DeskState, Record<DeskMove, DeskState>> = {
   assistant: {
-    ask: "waiting", take: "person", assign: "person", hand_back: "assistant", end: "assistant",
+    ask: "waiting", take: "person", assign: "person", hand_back: "assistant", lose: "assistant",
+    end: "assistant",
   },
   waiting: {
-    ask: "waiting", take: "person", assign: "person", hand_back: "assistant", end: "assistant",
+    ask: "waiting", take: "person", assign: "person", hand_back: "assistant", lose: "waiting",
+    end: "assistant",
   },
   person: {
-    ask: "person", take: "person", assign: "person", hand_back: "assistant", end: "assistant",
+    ask: "person", take: "person", assign: "person", hand_back: "assistant", lose: "waiting",
+    end: "assistant",
   },
 };
 
@@ -38,11 +42,13 @@ type DeskChange =
   /** Another person already has the conversation. */
   | { kind: "held"; holder: Author };
 
-/** `holder`: the person who takes it or is assigned it; null for all other moves. */
+/** `holder`: the person who takes it, is assigned it or loses it; null for all other moves. */
 export function changeDesk(
   { state, holder: held }: Pick<Desk, "state" | "holder">, move: DeskMove, holder: Author | null,
 ): DeskChange {
   const next = DESK_CHANGES[state][move];
+  // Another person may have it by now.
+  if (move === "lose" && held?.id !== holder?.id) return { kind: "unchanged" };
   if (move !== "take" && move !== "assign") {
     return next === state ? { kind: "unchanged" } : { kind: "changed", state: next, holder: null };
   }
@@ -60,11 +66,11 @@ export interface MoveDesk {
   move: DeskMove;
   by: DeskActor;
   reason: DeskReason;
-  /** The person who takes it or is assigned it. */
+  /** The person who takes it, is assigned it or loses it. */
   holder: Author | null;
   /** A note that only the account sees; null: none. */
   note: string | null;
-  /** With `ask`: nobody is available now; null: somebody is, or there are no office hours. */
+  /** If it now waits: nobody is available now; null: somebody is, or there are no office hours. */
   away?: Away | null;
   now: Instant;
 }

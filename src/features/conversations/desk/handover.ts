@@ -1,7 +1,9 @@
 // The desk: people take over conversations, answer in them, hand them back and end them. The rules
 // are in desk.ts. Turns belong to conversations.ts, which stops a reply in flight when a person
 // takes over.
+import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import {
@@ -10,6 +12,7 @@ import {
 } from "#events/events.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
 import type { Desk, DeskMove } from "./desk.ts";
+import { awayOf } from "./office-hours.ts";
 import {
   assertOwned, conversationFull, conversationNotFound, keyReused,
 } from "#features/conversations/outcomes.ts";
@@ -18,6 +21,7 @@ import type { Conversation, DeskStore, Message, Say } from "#features/conversati
 interface HandoverOptions {
   store: DeskStore;
   conversations: Pick<Conversations, "get" | "stop">;
+  findAssistant(assistantId: number): Promise<Assistant | null>;
   bus: EventBus;
   system: System;
   messagesMax: number;
@@ -53,9 +57,14 @@ export interface Handover {
   ): Promise<void>;
   /** The AI switch from before the desk existed; off gives it to an unnamed person. */
   setAi(place: Place, enabled: boolean): Promise<void>;
+  /** What people have who may no longer answer waits for somebody else. */
+  sweep(): Promise<void>;
 }
 
 const held = ({ name }: Author): Fault => new Fault(409, `${name} has this conversation.`);
+const ifDeleted = (error: unknown): void => {
+  if (!(error instanceof Fault && error.status === 404)) throw error;
+};
 const ifHeld = (error: unknown): void => {
   if (!(error instanceof Fault && error.status === 409)) throw error;
 };
@@ -144,6 +153,25 @@ export function createHandover(options: HandoverOptions): Handover {
         await takeOver(place, { holder: null }).catch(ifHeld);
       }
     },
+    sweep: createSweep(options, move),
+  };
+}
+
+function createSweep(
+  { store, findAssistant, system }: HandoverOptions, move: ReturnType<typeof createMove>,
+): Handover["sweep"] {
+  const rows = LIMITS.deskSweepRowsMax;
+  return async () => {
+    for (;;) {
+      const abandoned = await store.abandoned({ now: system.now(), rows });
+      for (const { assistantId, holder, ...place } of abandoned) {
+        const assistant = await findAssistant(assistantId);
+        const away = assistant && awayOf(assistant, system.now());
+        await move(place, "lose", { by: { role: "rule" }, reason: "lost", holder, away })
+          .catch(ifDeleted);
+      }
+      if (abandoned.length < rows) return;
+    }
   };
 }
 

@@ -20,7 +20,8 @@ const DESK = {
     + "particular.")),
   desk_reason: Nullable(Type.String(about(
     "Why it changed hands last: asked, tool_failures, unanswered, words, callback, taken_over, "
-    + "assigned, handed_back or ended; null if only the assistant ever had it.",
+    + "assigned, handed_back, lost (its person may no longer answer) or ended; null if only the "
+    + "assistant ever had it.",
     "asked"))),
   desk_at: Nullable(Type.String(about(
     "When this state began, in UTC; null likewise.", "2026-03-02 09:30:00"))),

@@ -122,6 +122,7 @@ const isOthers = ({ desk, desk_holder: holder }: Summary, me: Me | null): boolea
 const REASONS: Record<string, string> = {
   asked: "A person was requested", tool_failures: "The assistant’s functions failed",
   unanswered: "The assistant could not answer", words: "The visitor used one of the words",
+  lost: "The person who had it may no longer answer",
 };
 
 function Holder({ row, me, watch }: { row: Summary; me: Me | null; watch: Watch }) {
