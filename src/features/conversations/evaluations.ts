@@ -43,8 +43,26 @@ export interface EvaluationOptions {
   log: Logger;
 }
 
+/** Evaluates one and stores the result; a defect would recur, at a price, and is its result. */
+async function work(
+  { store, evaluate, bus, system, log }: EvaluationOptions, due: DueEvaluation,
+  stopping: AbortSignal,
+): Promise<void> {
+  const keep = async (result: Result): Promise<void> =>
+    bus.publishCommitted(await store.evaluated({ ...due, ...result, now: system.now() }));
+  try {
+    const result = await evaluate(due, stopping);
+    // An aborted evaluation stays due, for the next start.
+    if (!stopping.aborted) await keep(result);
+  } catch (error) {
+    if (error instanceof StorageFailure || stopping.aborted) throw error;
+    log.error({ err: error, conversation_id: due.uuid }, "an evaluation failed");
+    await keep({ values: {}, error: "The evaluation failed." });
+  }
+}
+
 export function createEvaluations(options: EvaluationOptions) {
-  const { store, isOurs, evaluate, atOnceMax, bus, system, log } = options;
+  const { store, isOurs, atOnceMax, log } = options;
   const working = new Set<number>();
   /** Finished since the current poll began, which may still have read them as due. */
   const over = new Set<number>();
@@ -52,22 +70,16 @@ export function createEvaluations(options: EvaluationOptions) {
   const underWay = new Set<Promise<void>>();
   const waiting = createWaiting();
 
-  const work = async (due: DueEvaluation): Promise<void> => {
-    const result = await evaluate(due, closing.signal);
-    // An aborted evaluation stays due, for the next start.
-    if (closing.signal.aborted) return;
-    bus.publishCommitted(await store.evaluated({ ...due, ...result, now: system.now() }));
-  };
   const begin = (due: DueEvaluation): void => {
     working.add(due.id);
-    const begun = work(due).then(
+    const begun = work(options, due, closing.signal).then(
       () => {
         working.delete(due.id);
         over.add(due.id);
         wake();
       },
       (error: unknown) => {
-        // Storage failures are retried by the next poll; other errors would recur, at a price.
+        // Retried by the next poll.
         if (error instanceof StorageFailure) working.delete(due.id);
         log.error({ err: error, conversation_id: due.uuid }, "could not evaluate a chat");
       },

@@ -6,7 +6,7 @@ import { setImmediate } from "node:timers/promises";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";
-import { createEvaluations, type EvaluationStore } from "#features/conversations/evaluations.ts";
+import { createEvaluations, type Evaluated, type EvaluationStore } from "#features/conversations/evaluations.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
@@ -133,13 +133,15 @@ const CHAT = { id: 1, uuid: "u", accountId: 1, assistantId: 1, endedAt: 1 };
 /** Evaluations over a store that answers when the test says, as a database at a distance does. */
 function evaluationsOver(
   store: Pick<EvaluationStore, "due" | "find">,
-  { evaluate, stored = () => undefined }: { evaluate(): Promise<void>; stored?: () => void },
+  { evaluate, stored = () => undefined }: {
+    evaluate(): Promise<void>; stored?: (result: Evaluated) => void;
+  },
 ) {
   return createEvaluations({
     store: {
       ...store,
-      evaluated: () => {
-        stored();
+      evaluated: (result) => {
+        stored(result);
         return Promise.resolve([]);
       },
     },
@@ -156,7 +158,7 @@ test("[CV134] a due list read before an evaluation was stored does not repeat an
   const reads: ((due: typeof CHAT[]) => void)[] = [];
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
-  const stored = Promise.withResolvers<void>();
+  const stored = Promise.withResolvers<unknown>();
   let paid = 0;
   const evaluations = evaluationsOver({
     due: () => new Promise((resolve) => reads.push(resolve)),
@@ -196,7 +198,7 @@ test("[CV134] a due list read before an evaluation was stored does not repeat an
 test("[CV135] a webhook that asks for an evaluation while it is being stored gets it", async () => {
   let isDue = true;
   const [evaluated, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const stored = Promise.withResolvers<void>();
+  const stored = Promise.withResolvers<unknown>();
   let reads = 0;
   const evaluations = evaluationsOver({
     due: () => Promise.resolve(isDue ? [CHAT] : []),
@@ -210,7 +212,7 @@ test("[CV135] a webhook that asks for an evaluation while it is being stored get
     evaluate: () => evaluated.promise,
     stored: () => {
       isDue = false;
-      stored.resolve();
+      stored.resolve(null);
     },
   });
   evaluations.start();
@@ -220,5 +222,32 @@ test("[CV135] a webhook that asks for an evaluation while it is being stored get
   await setImmediate();
   late.resolve();
   assert.deepEqual(await values, { happy: true });
+  await evaluations.close();
+});
+
+test("[CV716] an evaluation that fails by a defect is recorded as failed, and its place is free", async () => {
+  const due = new Map([1, 2, 3, 4, 5].map((id) => [id, { ...CHAT, id, uuid: `u${id}` }]));
+  const { promise: last, resolve: atLast } = Promise.withResolvers<void>();
+  const errors: (string | null)[] = [];
+  let asked = 0;
+  const evaluations = evaluationsOver({
+    due: () => Promise.resolve([...due.values()]),
+    find: (uuid) => Promise.resolve({ isDue: due.has(Number(uuid.slice(1))), values: {} }),
+  }, {
+    evaluate: async () => {
+      asked += 1;
+      if (asked <= 4) throw new TypeError("a defect");
+    },
+    stored: ({ id, error }) => {
+      due.delete(id);
+      errors.push(error);
+      if (due.size === 0) atLast();
+    },
+  });
+  evaluations.start();
+  await last;
+  assert.deepEqual(errors, [...Array<string>(4).fill("The evaluation failed."), null]);
+  assert.deepEqual(await evaluations.valuesOf("u1"), {}, "its webhook waits no longer");
+  assert.equal(asked, 5);
   await evaluations.close();
 });
