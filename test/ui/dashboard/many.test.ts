@@ -226,3 +226,46 @@ test("[DB774] at 1360 px calls and conversations show an assistant's name whole 
     }, { context: { locale } });
   }
 });
+
+test("[DB775] at 1280 px lists show names, addresses and built-in words of two lines whole", { skip }, async () => {
+  const { key } = await server.newAccount();
+  const made = async (path: string, body: object): Promise<number> => {
+    const answer = await server.call("POST", `/user/${path}`, { body, key });
+    assert.ok(answer.status < 300, JSON.stringify(answer.body));
+    return ((answer.body as { data?: { id: number } }).data ?? answer.body as { id: number }).id;
+  };
+  const name = "Front desk of the bicycle workshop";
+  const { id } = await newAssistant(server, { name, type: "outbound" }, key);
+  const campaign = await made("campaigns", { name: "Spring check-up of bikes", assistant_id: id });
+  await made("lead", { campaign_id: campaign, phone_number: "+4930123456781" });
+  const description = "Says where an order is, and when it arrives";
+  await made("tools", { name: "order", method: "GET", endpoint: "https://example.com", description });
+  await made("api-keys", { name });
+  const email = "annemarie.schmidt-rottluff@bicycles.example.com";
+  await made("invitations", { email, role: "viewer" });
+  const url = "example.com/hooks/production/events?tenant=bicycles";
+  await made("webhook-endpoints", { url: `https://${url}` });
+  await made("phone-numbers/sip-trunks", {
+    sip_trunk_type: "number", phone_number: "+4930123456782", sip_username: "parley",
+    sip_password: "correct horse", sip_address: "sip.example.com", sip_calling_format: "+e164",
+    inbound_authorization_type: "auth", country_code: "DE",
+  });
+  for (const locale of ["de-DE", "en-US"]) {
+    await withDashboard(async ({ page, go }) => {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      for (const [path, text] of [
+        ["/assistants", name], ["/campaigns", name], ["/leads", "Spring check-up of bikes"],
+        ["/tools", description], ["/keys", name], ["/team", email], ["/webhooks", url],
+        ["/numbers/sip-trunks", /^(Benutzername und Passwort|User name and password)$/],
+      ] as const) {
+        await go(path);
+        const cell = page.locator("main td").filter({ hasText: text });
+        await cell.waitFor();
+        assert.deepEqual(await cell.evaluate((one) => [one, ...one.querySelectorAll("*")]
+          .filter((part) => part.scrollHeight > part.clientHeight + 1 && part.clientHeight > 0
+            || part.scrollWidth > part.clientWidth && part.clientWidth > 0)
+          .map((part) => part.outerHTML)), [], path);
+      }
+    }, { key, context: { locale } });
+  }
+});

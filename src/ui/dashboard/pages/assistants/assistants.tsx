@@ -5,7 +5,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { Button, SelectField, TextField, type Option } from "#ui/dashboard/kit/controls.tsx";
-import { when, words } from "#ui/dashboard/kit/format.ts";
+import { when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
@@ -128,23 +128,27 @@ function useColumns(): Column<Assistant>[] {
   const nameOf = (items: { id: number; name: string }[] | null, id: number): string =>
     items === null ? "…" : items.find((item) => item.id === id)?.name ?? "–";
   return [
-    { title: "Name", grow: 1.8, cell: ({ name }) => name },
-    { title: "Status", grow: 0.9, cell: ({ status }) => <Status code={status} /> },
-    { title: "Type", priority: 2, isWords: true, cell: ({ type }) => words(type) },
-    { title: "Mode", priority: 3, grow: 0.9, cell: ({ mode }) => words(mode) },
+    { title: "Name", grow: 1.8, cell: ({ name }) => <span class="two">{name}</span> },
+    { title: "Status", grow: 0.9, fits: "6.6rem", cell: ({ status }) => <Status code={status} /> },
+    { title: "Type", priority: 2, fits: "7rem", isWords: true, cell: ({ type }) => words(type) },
+    { title: "Mode", priority: 3, fits: "7rem", cell: ({ mode }) => words(mode) },
     {
-      title: "Language, voice", priority: 3, grow: 1.4,
-      cell: ({ language_id, voice_id }) =>
-        `${nameOf(languages, language_id)}, ${nameOf(voices, voice_id)}`,
+      title: "Language, voice", priority: 3, fits: "10rem",
+      cell: ({ language_id, voice_id }) => (
+        <span class="two">{nameOf(languages, language_id)}, {nameOf(voices, voice_id)}</span>
+      ),
     },
     {
-      title: "Number", priority: 2, grow: 1.1,
+      title: "Number", priority: 2, fits: "10.6rem",
       cell: ({ phone_number_id: id }) => {
         if (id !== null && numbers === null) return "…";
         const number = numbers?.find((one) => one.id === id)?.phone_number;
         return number ? formatPhone(number) : "–";
       },
     },
-    { title: "Updated", priority: 2, align: "end", cell: ({ updated_at }) => when(updated_at) },
+    {
+      title: "Updated", priority: 2, fits: "7.6rem", align: "end",
+      cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
+    },
   ];
 }

@@ -71,23 +71,25 @@ export function Audit() {
 
 const COLUMNS: Column<Entry>[] = [
   {
-    title: "When",
+    title: "When", fits: "6.8rem",
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
-  { title: "Who", priority: 2, cell: (entry) => <Who {...entry} /> },
+  { title: "Who", priority: 2, fits: "9rem", cell: (entry) => <Who {...entry} /> },
   { title: "What", grow: 1.6, isWords: true, cell: (entry) => <What entry={entry} /> },
-  { title: "Which", priority: 2, grow: 1.35, cell: (entry) => <Which {...objectOf(entry)} /> },
+  { title: "Which", priority: 2, cell: (entry) => <Which {...objectOf(entry)} /> },
   {
-    title: "Details", priority: 3, grow: 1.85,
+    title: "Details", priority: 3,
     cell: (entry) => {
       const details = detailsOf(entry);
-      return <span title={details}>{details}</span>;
+      return <span class="two" title={details}>{details}</span>;
     },
   },
-  { title: "From", priority: 3, cell: ({ ip }) => ip ?? "–" },
+  { title: "From", priority: 3, fits: "10rem", cell: ({ ip }) => ip ?? "–" },
 ];
 
-const Who = ({ actor }: Entry) => <span title={actor.id}>{actor.name || actor.id}</span>;
+const Who = ({ actor }: Entry) => (
+  <span class="two" title={actor.id}>{actor.name || actor.id}</span>
+);
 
 /** On a narrow screen there is no column for the person, who is shown below the action. */
 function What({ entry }: { entry: Entry }) {
@@ -96,7 +98,9 @@ function What({ entry }: { entry: Entry }) {
 }
 
 const Which = ({ name, href }: { name: string; href: string | null }) =>
-  href === null ? <span title={name}>{name}</span> : <a href={href} title={name}>{name}</a>;
+  (
+  <span class="two" title={name}>{href === null ? name : <a href={href}>{name}</a>}</span>
+);
 
 /**
  * Calls `reload` when an entry is added while the newest are shown; and once the stream is open,

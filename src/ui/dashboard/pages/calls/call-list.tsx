@@ -65,7 +65,8 @@ function Customer({ call, hasStatus }: { call: CallRecord; hasStatus: boolean })
   const phone = usePhone();
   const name = phone(customerOf(call));
   return useTier() > 1 || hasStatus
-    ? <>{name}</> : <TwoLines main={name} sub={<Status code={call.status} />} />;
+    ? <span class="two">{name}</span>
+    : <TwoLines main={name} sub={<Status code={call.status} />} />;
 }
 
 const queryOf = ({ search, status, type, assistant, phone, ...days }: Filter) => ({

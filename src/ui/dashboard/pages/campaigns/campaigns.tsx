@@ -20,22 +20,27 @@ const columnsFor = (
     cell: (campaign) => <TwoLines main={campaign.name} sub={whenWords(campaign)} />,
   },
   {
-    title: "Status", grow: 1.1,
+    title: "Status", grow: 1.1, fits: "9.8rem",
     cell: (campaign) => campaign.status === "in-progress" && pausedUntil(campaign, now)
       ? <Status code="paused" tone="warn" />
       : <Status code={campaign.status} />,
   },
-  { title: "Progress", grow: 1.2, priority: 2, cell: ({ id }) => <ProgressCell campaignId={id} /> },
   {
-    title: "Assistant", grow: 1.3, priority: 2,
+    title: "Progress", fits: "9.4rem", priority: 2,
+    cell: ({ id }) => <ProgressCell campaignId={id} />,
+  },
+  {
+    title: "Assistant", fits: "max(10.6rem, 14vw)", priority: 2,
     cell: ({ assistant_id: id }) => {
       if (assistants === null) return "…";
       const name = assistants.find((one) => one.id === id)?.name;
-      return name === undefined ? "–" : <a href={`#/assistants/${id}`}>{name}</a>;
+      return name === undefined ? "–" : (
+        <span class="two"><a href={`#/assistants/${id}`}>{name}</a></span>
+      );
     },
   },
   {
-    title: "Calls made", align: "end", priority: 3, grow: 0.8,
+    title: "Calls made", align: "end", priority: 3, fits: "7.6rem",
     cell: ({ calls_made: calls }) => count(calls),
   },
 ];

@@ -98,7 +98,7 @@ const COLUMNS: Column<Listed>[] = [
 function Customer({ row, has }: { row: Listed; has(title: string): boolean }) {
   const phone = usePhone();
   const name = phone(titleOf(row));
-  if (useTier() > 1) return <span title={name}>{name}</span>;
+  if (useTier() > 1) return <span class="two" title={name}>{name}</span>;
   const sub = [
     ...has("State") || isRoutine(row) ? [] : [stateOf(row), " "],
     ...has("Last words") ? [] : [lastWords(row)],

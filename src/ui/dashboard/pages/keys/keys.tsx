@@ -83,7 +83,7 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
     title: "Name", grow: 1.8,
     cell: ({ id, name }) => (
       <span class="keys-name" title={name}>
-        <span>{name}</span>{id === ownId && <Status code="This session" tone="busy" />}
+        <span class="two">{name}</span>{id === ownId && <Status code="This session" tone="busy" />}
       </span>
     ),
   },
@@ -98,7 +98,10 @@ const columnsOf = (ownId: number, onRevoke: (key: Key) => void): Column<Key>[] =
       ? "Never" : <time title={whenExactly(at)}>{when(at)}</time>,
   },
   { title: "Created", priority: 3, cell: ({ created_at: at }) => when(at) },
-  { title: "Created by", priority: 3, grow: 1.25, cell: ({ made_by: by }) => by?.name ?? "Command line" },
+  {
+    title: "Created by", priority: 3, grow: 1.25,
+    cell: ({ made_by: by }) => <span class="two">{by?.name ?? "Command line"}</span>,
+  },
   {
     title: "Actions", align: "end", grow: "none",
     cell: (key) => (

@@ -23,18 +23,21 @@ const COLUMNS: Column<Document>[] = [
       <TwoLines main={name} sub={reason ?? description} isBad={reason !== null} />
     ),
   },
-  { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 1.2 },
-  { title: "Type", cell: ({ type_label: type }) => type, priority: 2, grow: 0.8 },
+  { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 1.2, fits: "9.8rem" },
   {
-    title: "Pages", align: "end", priority: 2, grow: 0.7,
+    title: "Type", priority: 2, fits: "8.4rem", isWords: true,
+    cell: ({ type_label: type }) => type,
+  },
+  {
+    title: "Pages", align: "end", priority: 2, fits: "5.4rem",
     cell: ({ status, pages }) => status === "active" ? count(pages) : "–",
   },
   {
-    title: "Characters", align: "end", priority: 3,
+    title: "Characters", align: "end", priority: 3, fits: "7.2rem",
     cell: ({ status, characters }) => status === "active" ? count(characters) : "–",
   },
   {
-    title: "Added", align: "end", priority: 3,
+    title: "Added", align: "end", priority: 3, fits: "7.8rem",
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
 ];

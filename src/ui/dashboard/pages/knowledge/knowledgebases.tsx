@@ -19,17 +19,17 @@ const COLUMNS: Column<Knowledgebase>[] = [
     title: "Name", grow: 2.4,
     cell: ({ name, description }) => <TwoLines main={name} sub={description} />,
   },
-  { title: "Status", cell: ({ status }) => <Status code={status} /> },
+  { title: "Status", fits: "9.8rem", cell: ({ status }) => <Status code={status} /> },
   {
-    title: "Documents", align: "end", priority: 2, grow: 0.8,
+    title: "Documents", align: "end", priority: 2, fits: "7.6rem",
     cell: ({ documents_count: documents }) => count(documents),
   },
   {
-    title: "Assistants", align: "end", priority: 2, grow: 0.8,
+    title: "Assistants", align: "end", priority: 2, fits: "7.6rem",
     cell: ({ assistants_count: assistants }) => count(assistants),
   },
   {
-    title: "Updated", align: "end", priority: 3,
+    title: "Updated", align: "end", priority: 3, fits: "7.6rem",
     cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
 ];

@@ -20,7 +20,9 @@ const NUMBER: Column<Lead> = {
 };
 const CAMPAIGN: Column<Lead> = {
   title: "Campaign", grow: 1.3, priority: 2,
-  cell: ({ campaign }) => <a href={`#/campaigns/${campaign.id}`}>{campaign.name}</a>,
+  cell: ({ campaign }) => (
+    <span class="two"><a href={`#/campaigns/${campaign.id}`}>{campaign.name}</a></span>
+  ),
 };
 const REST: Column<Lead>[] = [
   { title: "Status", grow: 1.55, cell: ({ status }) => <Status code={status} /> },

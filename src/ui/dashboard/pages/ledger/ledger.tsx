@@ -48,7 +48,9 @@ const COLUMNS: Column<Entry>[] = [
 
 function Reference({ text }: { text: string }) {
   const { name, href } = nameOf(text);
-  return href ? <a class="ledger-ref" href={href} title={text}>{name}</a> : <span title={text}>{name}</span>;
+  return href
+    ? <a class="ledger-ref" href={href} title={text}>{name}</a>
+    : <span class="two" title={text}>{name}</span>;
 }
 
 const queryOf = ({ kind, reference, ...days }: Filter) => ({

@@ -52,10 +52,16 @@ const columnsFor = (usersOf: (numberId: number) => User[] | null): Column<OwnNum
       <TwoLines main={<span class="numbers-number">{formatPhone(text)}</span>} sub={nickname} />
     ),
   },
-  { title: "Type", cell: ({ type_label: type }) => type, priority: 3, grow: 1.2 },
-  { title: "Country", cell: ({ country_code: code }) => countryName(code), priority: 3 },
   {
-    title: "Status", grow: 1.3,
+    title: "Type", priority: 3, fits: "8rem", isWords: true,
+    cell: ({ type_label: type }) => type,
+  },
+  {
+    title: "Country", priority: 3, fits: "9rem",
+    cell: ({ country_code: code }) => <span class="two">{countryName(code)}</span>,
+  },
+  {
+    title: "Status", grow: 1.3, fits: "10.6rem",
     cell: (number) => {
       const paid = number.paid_until;
       return (
@@ -66,7 +72,7 @@ const columnsFor = (usersOf: (numberId: number) => User[] | null): Column<OwnNum
     },
   },
   {
-    title: "Per month", align: "end", priority: 2, grow: 0.7,
+    title: "Per month", align: "end", priority: 2, fits: "6.6rem",
     cell: ({ monthly_price: price }) => price > 0 ? money(price) : "–",
   },
   {
@@ -76,7 +82,11 @@ const columnsFor = (usersOf: (numberId: number) => User[] | null): Column<OwnNum
       if (!users) return "…";
       const [first, ...more] = users;
       if (!first) return <span class="soft">Nobody</span>;
-      return <><a href={first.href}>{first.name}</a>{more.length > 0 && ` +${more.length}`}</>;
+      return (
+        <span class="two">
+          <a href={first.href}>{first.name}</a>{more.length > 0 && ` +${more.length}`}
+        </span>
+      );
     },
   },
 ];

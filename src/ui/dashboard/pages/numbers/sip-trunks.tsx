@@ -27,13 +27,19 @@ const columnsFor = (remove: (trunk: Trunk) => void): Column<Trunk>[] => [
       <TwoLines main={<span class="numbers-number">{formatPhone(text)}</span>} sub={nickname} />
     ),
   },
-  { title: "Server", grow: 1.8, priority: 2, cell: serverOf },
-  { title: "User name", priority: 3, cell: ({ sip_username: name }) => name },
   {
-    title: "Recognised by", priority: 3, grow: 1.4,
-    cell: ({ inbound_authorization_type: auth, allowed_inbound_ips: networks }) => (
-      <TwoLines main={authWords(auth)} sub={networks?.join(", ")} />
-    ),
+    title: "Server", grow: 1.7, priority: 2,
+    cell: (trunk) => <span class="two">{serverOf(trunk)}</span>,
+  },
+  {
+    title: "User name", priority: 3, grow: 1.1,
+    cell: ({ sip_username: name }) => <span class="two">{name}</span>,
+  },
+  {
+    title: "Recognised by", priority: 3, grow: 1.75,
+    cell: ({ inbound_authorization_type: auth, allowed_inbound_ips: networks }) => networks
+      ? <TwoLines main={authWords(auth)} sub={networks.join(", ")} />
+      : <span class="two">{authWords(auth)}</span>,
   },
   {
     title: "Changed", priority: 3, align: "end", grow: 0.9,

@@ -124,7 +124,10 @@ const columnsOf = (isManager: boolean, edit: (member: Member) => void): Column<M
     title: "Name", grow: 1.2,
     cell: ({ name, is_you: isYou }) => <>{name} {isYou && <Status code="You" tone="busy" />}</>,
   },
-  { title: "E-mail", priority: 2, grow: 1.8, cell: ({ email }) => email },
+  {
+    title: "E-mail", priority: 2, grow: 1.8,
+    cell: ({ email }) => <span class="two">{email}</span>,
+  },
   { title: "Role", grow: 1.25, cell: ({ role }) => <Status code={role} /> },
   {
     title: "Last sign-in", priority: 3,
@@ -152,7 +155,7 @@ function Invitations({ asked, onTakeBack }: {
       <Table
         label="Invitations" rowKey={({ id }) => id} rows={rowsOf(list.value)} empty={null}
         columns={[
-          { title: "E-mail", grow: 2, cell: ({ email }) => email },
+          { title: "E-mail", grow: 2, cell: ({ email }) => <span class="two">{email}</span> },
           { title: "Role", priority: 2, cell: ({ role, is_reset: isReset }) => isReset ? "New password" : role },
           { title: "By", priority: 2, cell: ({ invited_by: by }) => by },
           { title: "Until", priority: 2, cell: ({ expires_at: at }) => <time>{when(at)}</time> },

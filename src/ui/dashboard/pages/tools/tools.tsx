@@ -6,7 +6,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { TextField } from "#ui/dashboard/kit/controls.tsx";
-import { when } from "#ui/dashboard/kit/format.ts";
+import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Icon } from "#ui/dashboard/kit/icons.tsx";
 import { Card, Empty, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
@@ -19,16 +19,27 @@ const COLUMNS: Column<Tool>[] = [
   {
     title: "Name", grow: 1.2,
     cell: ({ name, problem }) => problem === null
-      ? <code>{name}</code>
-      : <span title={problem}><code>{name}</code> cannot be called</span>,
+      ? <code class="two">{name}</code>
+      : <span class="two" title={problem}><code>{name}</code> cannot be called</span>,
   },
-  { title: "Description", grow: 2, priority: 2, cell: ({ description }) => description },
+  {
+    title: "Description", priority: 2,
+    cell: ({ description }) => <span class="two">{description}</span>,
+  },
   {
     title: "Calls", grow: 1.6,
-    cell: ({ method, endpoint }) => <span title={endpoint}><b>{method}</b> {endpoint}</span>,
+    cell: ({ method, endpoint }) => (
+      <span class="two" title={endpoint}><b>{method}</b> {endpoint}</span>
+    ),
   },
-  { title: "Parameters", priority: 3, align: "end", cell: ({ schema }) => schema.length },
-  { title: "Updated", priority: 2, align: "end", cell: ({ updated_at }) => when(updated_at) },
+  {
+    title: "Parameters", priority: 3, fits: "7rem", align: "end",
+    cell: ({ schema }) => schema.length,
+  },
+  {
+    title: "Updated", priority: 2, fits: "7.6rem", align: "end",
+    cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
+  },
 ];
 
 const NewTool = () => (

@@ -35,22 +35,35 @@ export function Outcome({ delivery }: { delivery: Delivery }) {
 }
 
 const COLUMNS: Column<Delivery>[] = [
-  { title: "Type", grow: 1.5, cell: ({ type }) => <span title={type}>{words(type)}</span> },
-  { title: "State", grow: 1.1, cell: (delivery) => <Outcome delivery={delivery} /> },
   {
-    title: "Answer", priority: 2, grow: 1.3,
-    cell: ({ last_status: status, last_error: error }) =>
-      <span title={error ?? undefined}>{error ?? (status ? `HTTP ${status}` : "–")}</span>,
+    title: "Type", grow: 1.5,
+    cell: ({ type }) => <span class="two" title={type}>{words(type)}</span>,
   },
-  { title: "Attempts", priority: 3, align: "end", grow: 0.7, cell: ({ attempts }) => attempts },
   {
-    title: "Created", priority: 2, align: "end",
+    title: "State", grow: 1.1, fits: "9.2rem",
+    cell: (delivery) => <Outcome delivery={delivery} />,
+  },
+  {
+    title: "Answer", priority: 2,
+    cell: ({ last_status: status, last_error: error }) =>
+      (
+      <span class="two" title={error ?? undefined}>
+        {error ?? (status ? `HTTP ${status}` : "–")}
+      </span>
+    ),
+  },
+  {
+    title: "Attempts", priority: 3, align: "end", fits: "6.4rem",
+    cell: ({ attempts }) => attempts,
+  },
+  {
+    title: "Created", priority: 2, align: "end", fits: "7.6rem",
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
 ];
 const URL_COLUMN: Column<Delivery> = {
-  title: "Sent to", priority: 3, grow: 1.6,
-  cell: ({ url }) => <span title={url}>{shortUrl(url)}</span>,
+  title: "Sent to", priority: 3,
+  cell: ({ url }) => <span class="two" title={url}>{shortUrl(url)}</span>,
 };
 
 export function DeliveryTable({ rows, isFiltered, ofOne = false }: {

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
-import { when } from "#ui/dashboard/kit/format.ts";
+import { when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Status, Tabs } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { EndpointDialog } from "./endpoint-form.tsx";
@@ -21,14 +21,25 @@ export function EndpointStatus({ endpoint: { status, failing_since: since } }: {
 }
 
 const ACCOUNT: Column<Endpoint>[] = [
-  { title: "URL", grow: 2.2, cell: ({ url }) => <span title={url}>{shortUrl(url)}</span> },
-  { title: "Status", grow: 1, cell: (endpoint) => <EndpointStatus endpoint={endpoint} /> },
   {
-    title: "Events", priority: 2,
-    cell: ({ events }) => <span title={events.join(", ")}>{eventsInShort(events)}</span>,
+    title: "URL", grow: 2.2,
+    cell: ({ url }) => <span class="two" title={url}>{shortUrl(url)}</span>,
   },
-  { title: "Failing since", priority: 2, cell: ({ failing_since: since }) => when(since) },
-  { title: "Created", priority: 3, align: "end", cell: ({ created_at: at }) => when(at) },
+  { title: "Status", fits: "8.6rem", cell: (endpoint) => <EndpointStatus endpoint={endpoint} /> },
+  {
+    title: "Events", priority: 2, fits: "10rem",
+    cell: ({ events }) => (
+      <span class="two" title={events.join(", ")}>{eventsInShort(events)}</span>
+    ),
+  },
+  {
+    title: "Failing since", priority: 2, fits: "8rem",
+    cell: ({ failing_since: since }) => <time>{when(since)}</time>,
+  },
+  {
+    title: "Created", priority: 3, fits: "7.6rem", align: "end",
+    cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
+  },
 ];
 
 export function Webhooks() {
@@ -87,11 +98,13 @@ function OfAssistants({ endpoints }: { endpoints: Endpoint[] }) {
     { title: "Status", cell: (endpoint) => <EndpointStatus endpoint={endpoint} /> },
     {
       title: "Assistant", priority: 2,
-      cell: ({ assistant_id: id }) => <a href={`#/assistants/${id}`}>{nameOf(id)}</a>,
+      cell: ({ assistant_id: id }) => (
+        <span class="two"><a href={`#/assistants/${id}`}>{nameOf(id)}</a></span>
+      ),
     },
     {
       title: "URL", priority: 2, grow: 2,
-      cell: ({ url }) => <span title={url}>{shortUrl(url)}</span>,
+      cell: ({ url }) => <span class="two" title={url}>{shortUrl(url)}</span>,
     },
   ];
   return (
