@@ -97,8 +97,7 @@ function What({ entry }: { entry: Entry }) {
   return useTier() > 1 ? deed : <TwoLines main={deed} sub={<Who {...entry} />} />;
 }
 
-const Which = ({ name, href }: { name: string; href: string | null }) =>
-  (
+const Which = ({ name, href }: { name: string; href: string | null }) => (
   <span class="two" title={name}>{href === null ? name : <a href={href}>{name}</a>}</span>
 );
 
