@@ -1,6 +1,5 @@
 // The button to listen in on a call, with a meter that shows that there is something to hear.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ParleyError } from "#client/client.ts";
 import { messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { startListening, type Listening, type ListenState } from "./listening.ts";
@@ -12,10 +11,6 @@ const WORDS: Record<ListenState | "off", string> = {
   lost: "The audio was lost. Reconnecting…",
   over: "The audio has ended.",
 };
-
-/** A failure of the network, or a server that is restarting. */
-const isPassing = (error: unknown): boolean =>
-  error instanceof ParleyError ? error.status >= 500 : error instanceof TypeError;
 
 export function ListenIn({ callId }: { callId: number }) {
   const api = useApi();
@@ -33,7 +28,6 @@ export function ListenIn({ callId }: { callId: number }) {
     listening.current = startListening({
       callId,
       askTicket: async () => (await unwrap(api.POST("/user/stream-tickets"))).ticket,
-      isPassing,
       onState: (next, why) => {
         setState(next);
         if (why !== undefined) setProblem(why);

@@ -1,7 +1,7 @@
 // Listening in on a call: both sides as mixed by the server, over a socket and the audio thread of
 // the talk page. Must start in a click handler, as browsers only then play sound; `stop` frees
 // everything it opens.
-import { CLOSE_OVER, createQueue, openSocket, openSound, pause } from "./sound.ts";
+import { CLOSE_OVER, createQueue, openSocket, openSound, stayConnected } from "./sound.ts";
 
 export type ListenState = "connecting" | "playing" | "lost" | "over";
 
@@ -15,15 +15,12 @@ interface ListenTo {
   callId: number;
   /** Each connection needs a ticket of its own. */
   askTicket(): Promise<string>;
-  /** Whether asking for a ticket may succeed later. */
-  isPassing(error: unknown): boolean;
   /** `problem`: why listening ended, unless the call itself has ended. */
   onState(state: ListenState, problem?: unknown): void;
 }
 
 /** The sample rate of the audio thread. */
 const RATE = 16_000;
-const RETRY_MS = 1000;
 
 export function startListening(to: ListenTo): Listening {
   const { context, signal, follow, stop } = openSound(to.onState);
@@ -41,7 +38,6 @@ export function startListening(to: ListenTo): Listening {
   };
 }
 
-/** Runs until the call is over: a broken connection is opened again. */
 async function listen(
   to: ListenTo, context: AudioContext, out: AudioNode, signal: AbortSignal,
 ): Promise<void> {
@@ -49,17 +45,7 @@ async function listen(
   if (signal.aborted) return;
   const playback = new AudioWorkletNode(context, "playback", { numberOfInputs: 0 });
   playback.connect(out);
-  while (!signal.aborted) {
-    try {
-      const ticket = await to.askTicket();
-      if (signal.aborted || await play(to, ticket, playback, signal) === "over") return;
-    } catch (error) {
-      if (!to.isPassing(error)) throw error;
-    }
-    if (signal.aborted) return;
-    to.onState("lost");
-    await pause(RETRY_MS, signal);
-  }
+  await stayConnected(to, signal, (ticket) => play(to, ticket, playback, signal));
 }
 
 /** Rejects when what comes cannot be played. */

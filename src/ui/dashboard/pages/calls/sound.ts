@@ -1,10 +1,12 @@
 // The sound of a call in this page, from a click until it is stopped: over a socket and the audio
 // thread of the talk page. Used by listening.ts and speaking.ts.
+import { ParleyError } from "#client/client.ts";
 
 /** The server's code for a call that is over. */
 export const CLOSE_OVER = 1000;
 /** When this many frames of 20 ms wait to be played, they are no longer live: they are dropped. */
 const LATE_FRAMES_MAX = 50;
+const RETRY_MS = 500;
 
 /** The sound ends with `signal`: when it is stopped, or when the work given to `follow` is over. */
 export function openSound(
@@ -59,7 +61,35 @@ export function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void;
   };
 }
 
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** A failure of the network, or a server that is restarting. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof ParleyError ? error.status >= 500 : error instanceof TypeError;
+
+interface Line {
+  /** Each connection needs a ticket of its own. */
+  askTicket(): Promise<string>;
+  onState(state: "lost"): void;
+}
+
+/** Runs until the call is over: a broken connection is opened again. */
+export async function stayConnected(
+  { askTicket, onState }: Line, signal: AbortSignal,
+  connect: (ticket: string) => Promise<"over" | "lost">,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      const ticket = await askTicket();
+      if (signal.aborted || await connect(ticket) === "over") return;
+    } catch (error) {
+      if (!isPassing(error)) throw error;
+    }
+    if (signal.aborted) return;
+    onState("lost");
+    await pause(RETRY_MS, signal);
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener("abort", () => {

@@ -1,7 +1,7 @@
 // A person's microphone in a call: its sound goes to the server, and the call comes back, both
 // through the audio thread of the talk page. Starts in a click; a broken connection is opened
 // again, and `stop` frees everything it opens.
-import { CLOSE_OVER, createQueue, openSocket, openSound, pause } from "./sound.ts";
+import { CLOSE_OVER, createQueue, openSocket, openSound, stayConnected } from "./sound.ts";
 
 export type SpeakState = "connecting" | "speaking" | "lost" | "over";
 
@@ -15,7 +15,6 @@ interface SpeakTo {
 
 /** Close codes from here on mean: do not reconnect. */
 const CLOSE_FINAL = 4500;
-const RETRY_MS = 500;
 /** While more than this waits to be sent, frames are dropped, as they would no longer be live. */
 const BUFFERED_BYTES_MAX = 64 * 1024;
 
@@ -48,13 +47,7 @@ async function speak(to: SpeakTo, context: AudioContext, signal: AbortSignal): P
   context.createMediaStreamSource(microphone).connect(capture);
   const playback = new AudioWorkletNode(context, "playback", { numberOfInputs: 0 });
   playback.connect(context.destination);
-  while (!signal.aborted) {
-    const ticket = await to.askTicket();
-    if (signal.aborted || await connect(to, ticket, capture, playback, signal) === "over") return;
-    if (signal.aborted) return;
-    to.onState("lost");
-    await pause(RETRY_MS, signal);
-  }
+  await stayConnected(to, signal, (ticket) => connect(to, ticket, capture, playback, signal));
 }
 
 function connect(
