@@ -71,16 +71,16 @@ function readList<T extends TSchema>(file: string, schema: T): Static<T> {
   return value as Static<T>;
 }
 
-export function readPlans(): Plans {
-  const file = shipped("plans.json");
+/** `file`: the operator's own. */
+export function readPlans(file = shipped("plans.json")): Plans {
   const plans = new Map(Object.entries(readList(file, PlanRows)));
   const fallback = plans.get(DEFAULT_PLAN);
   if (!fallback) throw new Error(`${file} is wrong at /: it has no plan ${DEFAULT_PLAN}`);
   return { names: () => [...plans.keys()], of: (name) => plans.get(name) ?? fallback };
 }
 
-export function readNumberPrices(): NumberPrices {
-  const file = shipped("number-prices.json");
+/** `file`: the operator's own. */
+export function readNumberPrices(file = shipped("number-prices.json")): NumberPrices {
   const rows: Record<string, number> = readList(file, PriceRows);
   const prices = new Map<string, Micros>(Object.entries(rows).map(([code, dollars]) => {
     const micros = microsFromDecimal(String(dollars));
