@@ -110,6 +110,7 @@ const LOCKS: Locks = {
   "documents.create": account,
   "documents.update": account,
   "documents.remove": account,
+  "documents.nameChunks": account,
   "documents.readAgain": account,
   "documents.beginReading": account,
   "documents.addChunks": account,

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import type { FoundPassage, Meaning } from "#features/knowledgebases/knowledgebases.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Storage } from "#storage/storage.ts";
-import { ENGINES, system } from "#support/contract-world.ts";
+import { ENGINES, openFor, system } from "#support/contract-world.ts";
 import { QUESTIONS, SECTIONS } from "#support/corpus.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { testDataDir } from "#support/server.ts";
@@ -59,7 +59,7 @@ async function read(
     const document = { accountId, documentId: made.document.id };
     assert.equal(await storage.knowledgebases.beginReading(document), true);
     const chunks = sections.map(([heading, ...text]) =>
-      ({ headings: [name, heading], text: text.join("\n\n"), page: null, url: null }));
+      ({ headings: [heading], text: text.join("\n\n"), page: null, url: null }));
     await storage.knowledgebases.addChunks({ ...document, position: 0, chunks });
     await storage.knowledgebases.addVectors({
       ...document, position: 0, model: "m", vectors: chunks.map(({ text }) => vectorOf(text).vector),
@@ -168,3 +168,29 @@ test("[KB133] other knowledgebases may change the order of SQLite's results, nev
     before.file.map((one) => namesOf(one).toSorted()));
   assert.notDeepEqual(found.map(shown), before.file.map(shown));
 });
+
+for (const engine of ENGINES) {
+  const name = `[KB301] ${engine.name}: a renamed document is found by its new name, not by its old one`;
+  test(name, { skip: engine.skip ?? false }, async (context) => {
+    const storage = await openFor(context, engine);
+    const now = system.now();
+    const { id: accountId } = await storage.accounts.createAccount(
+      { name: "A", email: "", plan: "self-hosted", now });
+    // More chunks than one transaction names.
+    const count = LIMITS.chunksPerWrite + 1;
+    const sections: Sections = Array.from({ length: count }, (_, at) => [`Part ${at}`, "Brakes"]);
+    const { knowledgebaseId } = await read(
+      storage, accountId, [["Bicycles", sections], ["Scooters", [["Part", "Brakes"]]]]);
+    const [document] = await storage.knowledgebases.documents(knowledgebaseId);
+    assert.ok(document);
+    const all = LIMITS.rankingRows;
+    const found = async (question: string) => (await storage.knowledgebases.search(
+      knowledgebaseId, question, all, null)).length;
+    assert.deepEqual([await found("bicycles"), await found("velocipedes")], [all, 0]);
+    const saved = await storage.knowledgebases.updateDocument(
+      { accountId, documentId: document.id, name: "Velocipedes", now });
+    assert.equal(saved.kind, "saved");
+    assert.deepEqual([await found("bicycles"), await found("velocipedes")], [0, all]);
+    assert.deepEqual([await found("scooters"), await found(`${count - 1}`)], [1, 1]);
+  });
+}

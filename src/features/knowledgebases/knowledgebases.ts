@@ -196,6 +196,7 @@ export interface KnowledgebaseStore {
     | { kind: "not_found" }
     | { kind: "too_many" }
   >;
+  /** With a name, it is found by this name alone afterwards, also if it was interrupted before. */
   updateDocument(args: ChangedDocument): Promise<ChangeOutcome>;
   /**
    * Marks it to be read again; until then, searches find the earlier content. `isDue`: only if its

@@ -345,3 +345,34 @@ function finishingCommand(
     },
   };
 }
+
+/** Indexes chunks by the present name of their document. */
+export function namingCommand(sql: Sql, search: SearchCommands) {
+  const find = sql.prepare<object, DocumentRow>(
+    "SELECT * FROM documents WHERE id = @documentId AND account_id = @accountId");
+  const some = sql.prepare<object, ChunkRow & { id: number }>(`
+    SELECT id, position, headings, text, page, url FROM chunks
+    WHERE document_id = @documentId AND position >= @first ORDER BY position LIMIT (@rows + 0)`);
+  return {
+    /**
+     * At most `rows` from position `first` on, so that no charge waits behind a whole book.
+     * Resolves to where to continue; null at the end.
+     */
+    "documents.nameChunks": async (args: {
+      accountId: number; documentId: number; first: number; rows: number;
+    }): Promise<number | null> => {
+      const { documentId, first } = args;
+      const document = await find.get(args);
+      const found = document ? await some.all(args) : [];
+      const last = found.at(-1);
+      if (!document || !last) return null;
+      const end = last.position + 1;
+      await search.forget({ documentId, first, end });
+      await search.index(found.map(({ id, headings, text }) => ({
+        id, knowledgebaseId: document.knowledgebase_id, text,
+        headings: [document.name, ...JSON.parse(headings) as string[]],
+      })));
+      return end;
+    },
+  };
+}

@@ -4,9 +4,12 @@ import type { KnownPage } from "#features/knowledgebases/extraction.ts";
 import type {
   Document, Knowledgebase, KnowledgebaseStore, RemoveOutcome,
 } from "#features/knowledgebases/knowledgebases.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Instant } from "#core/system.ts";
 import { createDetacher } from "#storage/assistants/assistants.ts";
-import { createChunkWrites, createDocumentRemoval, documentCommands, IS_DUE } from "./documents.ts";
+import {
+  createChunkWrites, createDocumentRemoval, documentCommands, IS_DUE, namingCommand,
+} from "./documents.ts";
 import {
   documentFromRow, knowledgebaseFromRow, type DocumentRow, type KnowledgebaseRow,
 } from "./rows.ts";
@@ -72,6 +75,7 @@ export function knowledgebaseCommands(sql: Sql, search: SearchCommands) {
       return { isGone: true, gone };
     },
     ...documentCommands(sql, chunks, find),
+    ...namingCommand(sql, search),
   };
 }
 
@@ -101,7 +105,16 @@ export function createKnowledgebaseStore(
       orNull(await find.get({ accountId, knowledgebaseId }), knowledgebaseFromRow),
     list: async (accountId) => (await list.all({ accountId })).map(knowledgebaseFromRow),
     createDocument: (args) => writer.write("documents.create", args),
-    updateDocument: (args) => writer.write("documents.update", args),
+    updateDocument: async (args) => {
+      const outcome = await writer.write("documents.update", args);
+      if (outcome.kind === "saved" && args.name !== undefined) {
+        const rows = LIMITS.chunksPerWrite;
+        for (let first: number | null = 0; first !== null;) {
+          first = await writer.write("documents.nameChunks", { ...args, first, rows });
+        }
+      }
+      return outcome;
+    },
     ...writes(writer, "documents", "readAgain", "keepChunks", "beginReading", "addChunks",
       "addVectors", "finishReading"),
     removeDocument: (args) => writer.write("documents.remove", args),
