@@ -17,7 +17,7 @@ export const CODES: readonly string[] = [
   "refused", "timed_out", "cold", "warm",
   // Leads, campaigns, numbers, documents, deliveries, the ledger.
   "created", "scheduled", "processing", "rescheduled", "reached-max-retries", "blacklisted",
-  "active", "inactive", "paused", "stopped", "requested", "balance_too_low",
+  "draft", "active", "inactive", "paused", "stopped", "requested", "balance_too_low",
   "assistant_unavailable", "no_leads", "carrier_failures", "deleted", "grace", "suspended",
   "released", "empty", "pending", "delivered", "dead", "disabled", "booked", "cancelled",
   "answered", "live", "draining", "call", "message", "number", "credit",
@@ -88,4 +88,6 @@ export const SENTENCES: readonly string[] = [
   "Call deleted successfully", "Lead created successfully", "Lead updated successfully",
   "Lead deleted successfully", "Phone number blocked successfully",
   "Phone number unblocked successfully",
+  // Types of numbers and documents.
+  "Dedicated Number", "Caller ID", "Normal", "Questions and answers", "Website", "Text",
 ];

@@ -287,6 +287,38 @@ test("[DB521] the server's errors, refusals and confirmations appear in the read
   await context.close();
 });
 
+test("[DB777] a draft campaign, a rating, a document's type and an invitation's role are translated in lists", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const { key } = await server.newAccount();
+  const { id, uuid } = await newAssistant(server, { type: "outbound", status: "active" }, key);
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/conversations/${talk}/satisfaction`, { body: { score: 4 } });
+  await server.call("POST", "/user/campaigns", { body: { name: "1", assistant_id: id }, key });
+  const made = await server.call("POST", "/user/knowledgebases", { body: { name: "1" }, key });
+  const base = String((made.body as { data: { id: number } }).data.id);
+  await server.call("POST", `/user/knowledgebases/${base}/documents`, {
+    body: { name: "1", type: "faq", questions: [{ question: "When?", answer: "At nine." }] }, key,
+  });
+  const email = "ana@example.org";
+  await server.call("POST", "/user/invitations", { body: { email, role: "operator" }, key });
+  const context = await browser.newContext({
+    locale: PSEUDO, viewport: { width: 1440, height: 900 },
+  });
+  const page = await context.newPage();
+  await page.goto(server.url);
+  await page.evaluate(`sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)})`);
+  await page.reload();
+  for (const [path, text] of [
+    ["/campaigns", "Draft"], ["/conversations", "{score} of 5"],
+    [`/knowledgebases/${base}`, "Questions and answers"], ["/team", "Operator"],
+  ] as const) {
+    await page.goto(`${server.url}/#${path}`);
+    const shown = wide(text).replace("{score}", "4");
+    await page.locator("main td").getByText(shown, { exact: true }).waitFor();
+  }
+  await context.close();
+});
+
 test("[DB444] on every page and in its dialogs only content stays in English", { skip, timeout }, async () => {
   assert.ok(browser);
   const { id, uuid } = await newAssistant(server);

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { duration } from "#ui/dashboard/kit/format.ts";
 import { Notice } from "#ui/dashboard/kit/layout.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 import { speakerOf, type Entry } from "./call-state.ts";
 
 /** The upper and the lower lane: left and right in the recording. */
@@ -144,7 +145,7 @@ function Timeline({ player: { seconds, length, seek }, entries }: {
         <input
           type="range" aria-label="Position in the recording" min={0} max={length} step={0.1}
           value={Math.min(seconds, length)}
-          aria-valuetext={`${duration(seconds)} of ${duration(length)}`}
+          aria-valuetext={t(`${duration(seconds)} of ${duration(length)}`)}
           onInput={(event) => seek(event.currentTarget.valueAsNumber)}
         />
       </div>

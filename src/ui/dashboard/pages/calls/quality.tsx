@@ -26,7 +26,7 @@ export function QualityCard({ quality }: { quality: Quality | null }) {
   return (
     <Card title="Sound">
       <dl class="figures-row">
-        {mos !== null && <Figure label="Rating" value={`${mos} of 4.5`} note={gradeOf(mos)} />}
+        {mos !== null && <Figure label="Rating" value={t(`${mos} of 4.5`)} note={gradeOf(mos)} />}
         <Figure
           label="Jitter" value={unitOf(quality.jitter_ms, "ms") ?? "–"}
           note={quality.jitter_max_ms === null ? undefined : `${quality.jitter_max_ms} ms at worst`}

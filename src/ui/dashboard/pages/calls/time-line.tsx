@@ -31,7 +31,9 @@ function momentsOf(call: CallRecord): Moment[] {
   if (answered !== null) {
     moments.push({
       at: answered, text: "Answered",
-      ...(call.answered_by === "unknown" ? {} : { note: `by a ${call.answered_by}` }),
+      ...(call.answered_by === "unknown" ? {} : {
+        note: call.answered_by === "human" ? "by a human" : "by a machine",
+      }),
     });
   }
   for (const entry of call.transcript_entries) {

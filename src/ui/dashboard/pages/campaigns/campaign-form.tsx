@@ -7,6 +7,7 @@ import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/c
 import { words } from "#ui/dashboard/kit/format.ts";
 import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import type { Fields } from "./fields.ts";
 import "./campaigns.css";
@@ -170,7 +171,7 @@ function From({ fields, errors, set }: Props) {
                   phone_number_ids: checked ? [...chosen, id] : chosen.filter((one) => one !== id),
                 })}
               />
-              {formatPhone(number)} <small>{type}</small>
+              {formatPhone(number)} <small>{t(type)}</small>
             </label>
           ))}
         </div>

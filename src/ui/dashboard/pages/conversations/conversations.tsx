@@ -17,6 +17,7 @@ import { Table, useTier, type Column } from "#ui/dashboard/kit/table.tsx";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { useAssistants } from "#ui/dashboard/data/lists.ts";
 import { namedOptions } from "#ui/dashboard/kit/by-name.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
 import { useSettled } from "#ui/dashboard/data/use-settled.ts";
 import { BulkBar } from "./bulk.tsx";
@@ -79,7 +80,9 @@ const COLUMNS: Column<Listed>[] = [
   { title: "State", priority: 2, fits: "8.2rem", isWords: true, cell: stateOf },
   {
     title: "Rating", priority: 3, fits: "6.4rem", align: "end",
-    cell: ({ satisfaction }) => satisfaction ? `${satisfaction.score} of 5` : "–",
+    cell: ({ satisfaction }) => satisfaction
+      ? t("{score} of 5", { score: satisfaction.score })
+      : "–",
   },
   {
     title: "Messages", cell: ({ message_count: messages }) => count(messages), align: "end",

@@ -9,6 +9,7 @@ import { Confirm, Dialog, useToastedWork, useToasts } from "#ui/dashboard/kit/di
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Empty, Facts, Notice, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
 import { Chunks } from "./chunks.tsx";
 import { NameForm } from "./name-form.tsx";
@@ -26,7 +27,7 @@ const COLUMNS: Column<Document>[] = [
   { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 1.2, fits: "9.8rem" },
   {
     title: "Type", priority: 2, fits: "8.4rem", isWords: true,
-    cell: ({ type_label: type }) => type,
+    cell: ({ type_label: type }) => t(type),
   },
   {
     title: "Pages", align: "end", priority: 2, fits: "5.4rem",
@@ -199,7 +200,7 @@ function About({ document }: { document: Document }) {
       <Facts
         rows={[
           ["Status", <Status key="status" code={status} />],
-          ["Type", type],
+          ["Type", t(type)],
           ["Pages", status === "active" ? count(pages) : "–"],
           ["Characters", status === "active" ? count(characters) : "–"],
           ["Added", whenExactly(at)],

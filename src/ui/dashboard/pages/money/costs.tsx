@@ -11,6 +11,7 @@ import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { downloadCsv } from "#ui/dashboard/kit/download.ts";
 import { calendarDay, count, money, moneyExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Loaded, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 import { shownZone } from "#ui/dashboard/kit/zone.ts";
 import { AssistantLink } from "#ui/dashboard/pages/calls/facts.tsx";
 
@@ -101,7 +102,7 @@ export function Costs() {
 
 function Report({ found, by }: { found: Found; by: GroupBy }) {
   const { groups, total, complete, timezone, date_from: from, date_to: to } = found;
-  const range = `${calendarDay(from)} to ${calendarDay(to)}`;
+  const range = t(`${calendarDay(from)} to ${calendarDay(to)}`);
   return (
     <div class="stack">
       {!complete && (

@@ -6,6 +6,7 @@ import { Button, sends, TextField, useWork } from "#ui/dashboard/kit/controls.ts
 import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { day, instant, money, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Facts, Notice } from "#ui/dashboard/kit/layout.tsx";
+import { t } from "#ui/dashboard/kit/texts.ts";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 import { countryName } from "./countries.ts";
 import { NumberStatus, untilOf, type User } from "./own-numbers.tsx";
@@ -41,7 +42,7 @@ export function NumberDialog(props: Props) {
       <Facts
         rows={[
           ["Status", <NumberStatus key="status" number={number} />],
-          ["Type", number.type_label],
+          ["Type", t(number.type_label)],
           ["Country", countryName(number.country_code)],
           ["Per month", price > 0 ? money(price) : "–"],
           ["Paid until", paid ? whenExactly(paid) : "–"],

@@ -54,7 +54,7 @@ const columnsFor = (usersOf: (numberId: number) => User[] | null): Column<OwnNum
   },
   {
     title: "Type", priority: 3, fits: "8rem", isWords: true,
-    cell: ({ type_label: type }) => type,
+    cell: ({ type_label: type }) => t(type),
   },
   {
     title: "Country", priority: 3, fits: "9rem",

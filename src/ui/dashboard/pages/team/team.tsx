@@ -9,7 +9,7 @@ import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, useToasts } from "#ui/dashboard/kit/dialog.tsx";
-import { when } from "#ui/dashboard/kit/format.ts";
+import { when, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Page, Status } from "#ui/dashboard/kit/layout.tsx";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { EditMember, Invite, LinkDialog, type Link } from "./forms.tsx";
@@ -156,8 +156,14 @@ function Invitations({ asked, onTakeBack }: {
         label="Invitations" rowKey={({ id }) => id} rows={rowsOf(list.value)} empty={null}
         columns={[
           { title: "E-mail", grow: 2, cell: ({ email }) => <span class="two">{email}</span> },
-          { title: "Role", priority: 2, cell: ({ role, is_reset: isReset }) => isReset ? "New password" : role },
-          { title: "By", priority: 2, cell: ({ invited_by: by }) => by },
+          {
+            title: "Role", priority: 2,
+            cell: ({ role, is_reset: isReset }) => isReset ? "New password" : words(role),
+          },
+          {
+            title: "By", priority: 2,
+            cell: ({ invited_by: by }) => by === "Command line" ? "Command line" : by,
+          },
           { title: "Until", priority: 2, cell: ({ expires_at: at }) => <time>{when(at)}</time> },
           {
             title: "Actions", align: "end", grow: 1.5,

@@ -6,6 +6,7 @@ import { labelOf } from "#ui/dashboard/pages/assistants/labels.ts";
 import { useFolders, useLabels, useNumbers } from "#ui/dashboard/pages/assistants/lookups.ts";
 import type { SectionSpec } from "#ui/dashboard/pages/assistants/section.ts";
 import { words } from "#ui/dashboard/kit/format.ts";
+import { t } from "#ui/dashboard/kit/texts.ts";
 import { zoneOptions } from "#ui/dashboard/kit/zone.ts";
 import { formatPhone } from "#ui/dashboard/pages/phone.ts";
 
@@ -33,7 +34,7 @@ function Body() {
         <Row
           name="phone_number_id" none="None"
           items={usable?.map(({ id, phone_number, type_label }) =>
-            ({ id, name: `${formatPhone(phone_number)} (${type_label})` })) ?? null}
+            ({ id, name: `${formatPhone(phone_number)} (${t(type_label)})` })) ?? null}
         />
         <Row name="folder_id" none="None" items={folders} />
       </div>
