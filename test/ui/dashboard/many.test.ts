@@ -269,3 +269,22 @@ test("[DB775] at 1280 px lists show names, addresses and built-in words of two l
     }, { key, context: { locale } });
   }
 });
+
+test("[DB776] at 1280 px labels and directions of calls break no word in German", { skip }, async () => {
+  const { uuid } = await newAssistant(server, { status: "active" });
+  await server.call("POST", "/user/try_call", { body: { assistant_id: uuid, lines: ["When?"] } });
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await go("/calls");
+    const direction = page.locator("main td.words").getByText("Eingehend").first();
+    for (const word of [direction, page.locator("label", { hasText: /^Telefonnummer$/ })]) {
+      await word.waitFor();
+      const lines = await word.evaluate((element) => {
+        const range = document.createRange();
+        range.selectNodeContents(element);
+        return range.getClientRects().length;
+      });
+      assert.equal(lines, 1, String(await word.textContent()));
+    }
+  }, { context: { locale: "de-DE" } });
+});

@@ -42,7 +42,7 @@ const COLUMNS: Column<CallRecord>[] = [
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   {
-    title: "Direction", priority: 3, fits: "6.4rem", isWords: true,
+    title: "Direction", priority: 3, fits: "7rem", isWords: true,
     cell: ({ type }) => typeWords(type),
   },
   {
