@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { cutHeadings, startDashboard } from "#support/dashboard-page.ts";
 import { outreachOf } from "#support/outreach.ts";
 import { placedCalls } from "#support/placed-calls.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
@@ -287,4 +287,24 @@ test("[DB776] at 1280 px labels and directions of calls break no word in German"
       assert.equal(lines, 1, String(await word.textContent()));
     }
   }, { context: { locale: "de-DE" } });
+});
+
+test("[DB778] at 1200 px the headings of calls and conversations are whole, and an assistant's name", { skip }, async () => {
+  const name = "Harbour help desk";
+  const { uuid } = await newAssistant(server, { name, status: "active" });
+  await newConversation(server, uuid);
+  await server.call("POST", "/user/try_call", { body: { assistant_id: uuid, lines: ["When?"] } });
+  for (const locale of ["de-DE", "en-US"]) {
+    await withDashboard(async ({ page, go }) => {
+      await page.setViewportSize({ width: 1200, height: 800 });
+      for (const path of ["/conversations", "/calls"]) {
+        await go(path);
+        const shown = page.locator("main td span", { hasText: name }).last();
+        await shown.waitFor();
+        assert.deepEqual(await cutHeadings(page), [], path);
+        assert.ok(await shown.evaluate((one) => one.scrollWidth <= one.clientWidth
+          && one.scrollHeight <= one.clientHeight), path);
+      }
+    }, { context: { locale } });
+  }
 });

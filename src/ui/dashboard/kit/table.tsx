@@ -49,7 +49,7 @@ interface TableProps<T> {
 }
 
 /** From these widths on, columns of priority 2 and 3 are shown. */
-const WIDER = ["(min-width: 48rem)", "(min-width: 75rem)"];
+const WIDER = ["(min-width: 48rem)", "(min-width: 80rem)"];
 const tier = (): number => 1 + WIDER.filter((query) => matchMedia(query).matches).length;
 
 /** The lowest priority for which there is room. */
