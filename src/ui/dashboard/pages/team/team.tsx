@@ -162,6 +162,7 @@ function Invitations({ asked, onTakeBack }: {
           },
           {
             title: "By", priority: 2,
+            // The dashboard's own text is translated, a person's name is not.
             cell: ({ invited_by: by }) => by === "Command line" ? "Command line" : by,
           },
           { title: "Until", priority: 2, cell: ({ expires_at: at }) => <time>{when(at)}</time> },
