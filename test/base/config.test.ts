@@ -103,6 +103,20 @@ test("[CF4] a secret may come from a file or from the setting, not from both", (
   rmSync(dir, { recursive: true });
 });
 
+test("[CF203] an empty file is no secret: it is named, and nothing is signed or checked with it", () => {
+  const dir = testDataDir();
+  const file = join(dir, "secret");
+  for (const content of ["", " \n"]) {
+    writeFileSync(file, content);
+    const outcome = readConfig({
+      PARLEY_STRIPE_KEY: "sk_live_1", PARLEY_STRIPE_WEBHOOK_SECRET_FILE: file,
+    });
+    assert.deepEqual(outcome.kind === "invalid" && outcome.problems,
+      [`PARLEY_STRIPE_WEBHOOK_SECRET_FILE is empty: ${file}`]);
+  }
+  rmSync(dir, { recursive: true });
+});
+
 test("[CF56] plans and number prices come from the operator's files; an invalid one is named, exit 78", () => {
   const dir = testDataDir();
   const write = (name: string, value: unknown): string => {

@@ -46,7 +46,8 @@ function readRaw(
   if (path === undefined) return { value };
   if (value !== undefined) return problem(`${name} and ${name}_FILE are both set`);
   try {
-    return { value: readFileSync(path, "utf8").trim() };
+    const secret = readFileSync(path, "utf8").trim();
+    return secret === "" ? problem(`${name}_FILE is empty: ${path}`) : { value: secret };
   } catch (error) {
     return problem(`${name}_FILE cannot be read: ${path}: ${whyUnread(error)}`);
   }
