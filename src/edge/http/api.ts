@@ -141,7 +141,7 @@ export function mountApi(options: ApiOptions, routes: Route[]): void {
 }
 
 const bodyOf = (http: HttpRequest): unknown =>
-  http.form ? { ...http.form.fields } : parseJsonObject(http.body);
+  http.form ? { ...http.form.fields } : parseJsonObject(http.body, http.headers["content-type"]);
 
 /** Checks whether the caller may upload at all before a byte of the file is stored. */
 function uploadOf(options: ApiOptions, { route, path }: Prepared): Partial<HttpRoute> {

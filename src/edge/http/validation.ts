@@ -259,18 +259,33 @@ function assertSafeKeys(value: unknown): void {
   }
 }
 
-/** An empty body is an empty object: some clients send none where every field is optional. */
-export function parseJsonObject(body: Buffer): Record<string, unknown> {
-  const value = body.length === 0 ? {} : parseJson(body);
+/**
+ * An empty body is an empty object: some clients send none where every field is optional. `sentAs`:
+ * the Content-Type. JSON is accepted under any, because curl sends it as a form.
+ */
+export function parseJsonObject(body: Buffer, sentAs = ""): Record<string, unknown> {
+  const value = body.length === 0 ? {} : parseJson(body, sentAs);
   if (!isRecord(value)) throw new Fault(400, "The request body must be a JSON object.");
   return value;
 }
 
 const MAY_BE_UNSAFE = new RegExp(`${UNSAFE_KEY}|\\\\u`);
 
+const NO_JSON = "The request body is not valid JSON";
+const MEDIA_TYPE = /^[\w.+-]{1,50}\/[\w.+-]{1,100}/;
+
+/** Throws a Fault that says what was sent, if it was sent as something else than JSON. */
+function refuseAs(contentType: string): void {
+  const [type] = MEDIA_TYPE.exec(contentType.toLowerCase()) ?? [];
+  if (type === undefined || type.endsWith("json")) return;
+  throw new Fault(400, `${NO_JSON}: it was sent as ${type}. `
+    + "Send a JSON object, with Content-Type: application/json.");
+}
+
 /** Any JSON value; throws a Fault for invalid JSON, deep nesting or unsafe keys. */
-export function parseJson(body: Buffer): unknown {
+export function parseJson(body: Buffer, sentAs = ""): unknown {
   if (!isUtf8(body)) {
+    refuseAs(sentAs);
     throw new Fault(400, "The request body is not valid UTF-8: send it as UTF-8, not compressed.");
   }
   // Windows programs put a byte order mark before their texts.
@@ -280,7 +295,8 @@ export function parseJson(body: Buffer): unknown {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new Fault(400, "The request body is not valid JSON.", { cause: error });
+    refuseAs(sentAs);
+    throw new Fault(400, `${NO_JSON}.`, { cause: error });
   }
   // Scanning the text is cheap; the value is walked only when it may contain such a key.
   if (MAY_BE_UNSAFE.test(text)) assertSafeKeys(value);
