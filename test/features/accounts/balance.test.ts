@@ -244,3 +244,19 @@ test("[BL98] without a payment page the operator's link is filled in; without a 
   assert.equal((await bare.call("GET", "/user/balance")).body.top_up, "none");
   await bare.close();
 });
+
+test("[BL408] the payment page alone needs the amount of a top-up", async () => {
+  const { key } = await server.newAccount();
+  const missing = await server.call("POST", "/user/top-ups", { key });
+  assert.deepEqual([missing.status, missing.body.errors],
+    [422, { amount: ["The amount field is required."] }]);
+  const linked = await startTestServer({
+    env: { PARLEY_TOPUP_URL: "https://pay.example.com/a/{account_id}" },
+  });
+  const { status, body } = await linked.call("POST", "/user/top-ups");
+  assert.deepEqual([status, body], [201, { url: `https://pay.example.com/a/${linked.accountId}` }]);
+  await linked.close();
+  const bare = await startTestServer();
+  assert.equal((await bare.call("POST", "/user/top-ups")).status, 409);
+  await bare.close();
+});

@@ -1,7 +1,7 @@
 // The wire of the balance: how long it lasts, who is notified when it runs low, and how it is
 // topped up.
 import { Type, type Static } from "@sinclair/typebox";
-import { Fault } from "#core/faults.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
 import { dollarsFromMicros, MICROS_PER_DOLLAR } from "#core/money.ts";
 import { about, named, Nullable } from "#core/schema.ts";
 import { isoOrNull } from "#core/system.ts";
@@ -119,10 +119,11 @@ function topUpRoute({ topUps }: BalanceRouteOptions): Route {
     description: "Returns where to pay: a payment page for the amount, credited as soon as the "
       + "payment is confirmed, or the operator's own link. On 409, ask your operator.",
     body: Type.Object({
-      amount: Type.Number({
+      amount: Type.Optional(Type.Number({
         minimum: TOP_UP_CENTS_MIN / 100, maximum: TOP_UP_CENTS_MAX / 100,
-        ...about("The amount in USD, in whole cents. Not needed for the operator's own link.", 25),
-      }),
+        ...about("The amount in USD, in whole cents. Required for a payment page; not needed for "
+          + "the operator's own link.", 25),
+      })),
     }),
     responses: {
       201: {
@@ -133,9 +134,12 @@ function topUpRoute({ topUps }: BalanceRouteOptions): Route {
       },
       409: { description: "No way to pay is configured on this server" },
     },
-    handle: async ({ caller, body, baseUrl }) => {
+    handle: async ({ caller, body: { amount = 0 }, baseUrl }) => {
       const backUrl = `${baseUrl.slice(0, -API_ROOT.length)}/#/money`;
-      const cents = Math.round(body.amount * 100);
+      const cents = Math.round(amount * 100);
+      if (cents === 0 && topUps.way === "checkout") {
+        throw fieldFault("amount", "The amount field is required.");
+      }
       return json(201, { url: await topUps.begin(caller.accountId, cents, backUrl) });
     },
   });

@@ -57,7 +57,7 @@ function TopUp({ found: { top_up: way } }: { found: Found }) {
   if (way === "none") return <p class="soft">To add money, ask your operator.</p>;
   const pay = (): void => run(async () => {
     setError(null);
-    const body = { amount: way === "checkout" ? Number(amount) : 1 };
+    const body = way === "checkout" ? { amount: Number(amount) } : {};
     const { url } = await unwrap(api.POST("/user/top-ups", { body }));
     location.assign(url);
   });
