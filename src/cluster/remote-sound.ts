@@ -18,8 +18,9 @@ export const hearFrames = (
   wire: Wire, subject: string, onFrame: (pcm: Int16Array) => void, over: () => void,
 ): () => void => wire.subscribe(subject, (data) => {
   if (data.byteLength === 0) over();
-  // Copied: samples must lie at an even offset, the bytes of a message may lie at any.
-  else onFrame(new Int16Array(data.slice().buffer));
+  // Copied, because samples must lie at an even offset. Not by `slice`: the bytes are a Buffer's
+  // over NATS, whose slice is a view of everything the socket has read.
+  else onFrame(new Int16Array(new Uint8Array(data).buffer));
 });
 
 interface Remote {

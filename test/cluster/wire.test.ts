@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { hearFrames, sendFrame } from "#cluster/remote-sound.ts";
 import { WireFault, type Wire } from "#cluster/wire.ts";
 import { createMemoryWires } from "#support/memory-wires.ts";
 import { openNatsWire } from "#cluster/wires/nats.ts";
@@ -114,6 +115,21 @@ for (const { name, open, skip } of [
       await until(() => heard.b?.length === said.length && heard.c?.length === said.length);
       assert.deepEqual([heard.b?.slice(1), heard.c?.slice(1)], [said.slice(1), said.slice(1)]);
       assert.deepEqual([heard.a, heard.other], [[], []], "not itself, and no other subject");
+    }));
+
+  test(`[WI183] ${name}: sound arrives sample by sample, and whoever hears it may write in it`, { skip }, () =>
+    on(async (_hub, connect) => {
+      const [a, b] = [await connect(), await connect()];
+      const heard: number[][] = [];
+      hearFrames(b, "mic.said.1", (pcm) => {
+        heard.push([...pcm]);
+        pcm.fill(0);
+      }, () => undefined);
+      await arrives(a, b, "talk.0");
+      const said = Array.from({ length: 50 }, (_, at) => Array.from({ length: 320 }, () => at + 1));
+      for (const frame of said) sendFrame(a, "mic.said.1", Int16Array.from(frame));
+      await arrives(a, b, "talk.0");
+      assert.deepEqual(heard, said);
     }));
 
   test(`[WI1] ${name}: a request has one answer, fails at once when nobody listens, else after its timeout`, { skip }, () =>
