@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { test } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { documentOf, operationsOf, type Schema } from "#support/document.ts";
-import { newAssistant, startTestServer } from "#support/server.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
 const document = await documentOf();
 const operations = operationsOf(document);
@@ -80,6 +80,18 @@ test("[OA88] too many concurrent changes of one row answer 409, and the document
       409, { message: "The assistant is being changed by someone else. Please try again." },
     ]);
   }
+  await server.close();
+});
+
+test("[OA254] the message route's protocol is a parameter; another value means what none does", async () => {
+  const { post } = document.paths["/conversations/{uuid}/messages"] ?? {};
+  const asked = post?.parameters?.find(({ name }) => name === "protocol");
+  assert.deepEqual([asked?.in, asked?.schema], ["query", { type: "string", const: "ai-sdk" }]);
+  const server = await startTestServer();
+  const uuid = await newConversation(server, (await newAssistant(server)).uuid);
+  const { status, body } = await server.call(
+    "POST", `/conversations/${uuid}/messages?protocol=other`, { body: { message: "Hi" } });
+  assert.deepEqual([status, body.status], [200, true]);
   await server.close();
 });
 

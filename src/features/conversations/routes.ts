@@ -107,6 +107,11 @@ const SEND = Type.Object({
     description: "An AI SDK chat's, with ?protocol=ai-sdk: the last user message is sent",
   })),
 }, shownAs(SENDS));
+/** Any value is accepted: what another means was never refused. */
+const PROTOCOL = Type.Object({
+  protocol: Type.Optional(Type.String(shownAs(OneOf(["ai-sdk"], about(
+    "The body and the streamed reply are those of the AI SDK.", "ai-sdk"))))),
+});
 export const STOP = Type.Object({
   turn_id: Type.Optional(Type.Integer(about(
     "The turn to stop; a later reply is not affected. Defaults to the current reply.", 12))),
@@ -209,6 +214,7 @@ function sendRoute(options: ConversationRouteOptions): Route {
     description: "Returns the whole reply as JSON, or streams it with `Accept: text/event-stream`. "
       + "The reply is finished even if the client disconnects.",
     headers: { "Idempotency-Key": IDEMPOTENCY_KEY, "Last-Event-ID": LAST_EVENT_ID },
+    query: PROTOCOL,
     body: SEND,
     // An AI SDK chat sends all its messages each time; only the last is used.
     bodyBytesMax: LIMITS.bodyBytesMax,
