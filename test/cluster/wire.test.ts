@@ -278,6 +278,33 @@ test("[ND90] a tls:// address is not connected to without TLS, and the log says 
   await server.kill();
 });
 
+test("[WI184] a message over NATS that cannot be handled is logged, and those after it are heard", { skip: withoutNats }, async () => {
+  const server = await startNats();
+  const logged: string[] = [];
+  const open = () => openNatsWire({
+    url: server.url, cluster: "blue", system,
+    log: {
+      ...log, info: () => undefined, error: ({ err }: { err: Error }) => logged.push(err.message),
+    } as never,
+  });
+  const [from, to] = [open(), open()];
+  const downs: string[] = [];
+  to.onState((state) => downs.push(state));
+  await until(() => from.state() === "up" && to.state() === "up");
+  const heard: string[] = [];
+  to.subscribe("news", (data) => {
+    heard.push(textOf(data));
+    if (heard.length === 1) throw new Error("a defect");
+  });
+  while (heard.length < 3) {
+    from.publish("news", bytes("?"));
+    await sleep(5);
+  }
+  assert.deepEqual([logged, downs.includes("down")], [["a defect"], false]);
+  await Promise.all([from.close(), to.close()]);
+  await server.kill();
+});
+
 test("[WI62] a request to an owner that is leaving is answered, or fails at once", { skip: withoutNats, timeout: 60_000 }, async () => {
   const server = await startNats();
   const [a, b] = [0, 1].map(() => openNatsWire({ url: server.url, cluster: "blue", system, log }));
