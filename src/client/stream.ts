@@ -110,13 +110,20 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Frame> {
       options.onState?.(true);
       // The position at which the stream began, in case it breaks before any event.
       const began = (position: string): string => (progress.lastId ??= position);
+      let isGone = false;
       for await (const frame of framesOf(response, connection.heard, began)) {
         failures = 0;
-        if (frame.type === "reconnect") break;
+        isGone ||= frame.type === "stream_reset";
+        if (frame.type === "reconnect") {
+          isGone = false;
+          break;
+        }
         const fresh = progress.take(frame);
         if (fresh) yield fresh;
         if (body !== undefined && isEnd(frame)) return;
       }
+      // The log no longer has the reply to a repeated message: only the history does.
+      if (body !== undefined && isGone) return;
     } catch (error) {
       if (signal?.aborted) return;
       if (error instanceof ParleyError) {
