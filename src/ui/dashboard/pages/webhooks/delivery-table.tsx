@@ -45,8 +45,7 @@ const COLUMNS: Column<Delivery>[] = [
   },
   {
     title: "Answer", priority: 2,
-    cell: ({ last_status: status, last_error: error }) =>
-      (
+    cell: ({ last_status: status, last_error: error }) => (
       <span class="two" title={error ?? undefined}>
         {error ?? (status ? `HTTP ${status}` : "–")}
       </span>
