@@ -120,6 +120,17 @@ function faultOf(error: unknown): WireFault {
   return new WireFault(isA(errors.TimeoutError) ? "late" : "down", { cause: error });
 }
 
+/** What is thrown to the library's reader ends it, and with it all that this node hears. */
+function give(
+  { subject, hear }: Heard, log: Logger, data: Uint8Array, reply: Parameters<Hear>[1],
+): void {
+  try {
+    hear(data, reply);
+  } catch (error) {
+    log.error({ err: error, subject }, "a message from another node could not be handled");
+  }
+}
+
 export function openNatsWire(options: NatsWireOptions): Wire {
   const { cluster, log } = options;
   const all = new Set<Heard>();
@@ -131,14 +142,6 @@ export function openNatsWire(options: NatsWireOptions): Wire {
     log.warn({ subject, bytes: data.byteLength }, "a message exceeds the NATS server's max_payload");
     return false;
   };
-  /** What is thrown to the library's reader ends it, and with it all that this node hears. */
-  const give = ({ subject, hear }: Heard, data: Uint8Array, reply: Parameters<Hear>[1]): void => {
-    try {
-      hear(data, reply);
-    } catch (error) {
-      log.error({ err: error, subject }, "a message from another node could not be handled");
-    }
-  };
   const begin = (connection: NatsConnection, heard: Heard): void => {
     heard.subscription = connection.subscribe(subjectOf(heard.subject), {
       callback: (error, message) => {
@@ -146,7 +149,7 @@ export function openNatsWire(options: NatsWireOptions): Wire {
         const reply = message.reply
           ? (data: Uint8Array) => void (fits(heard.subject, data) && message.respond(data))
           : null;
-        if (reply || all.has(heard)) give(heard, message.data, reply);
+        if (reply || all.has(heard)) give(heard, log, message.data, reply);
       },
     });
   };
