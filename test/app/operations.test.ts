@@ -11,6 +11,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { watchOpenFiles } from "#app/open-files.ts";
 import { createLogger } from "#core/logger.ts";
+import { askUntil } from "#support/asking.ts";
 import { ask } from "#support/api.ts";
 import { auditBeside } from "#support/beside.ts";
 import { aboutTheFile, isOverPostgres } from "#support/engines.ts";
@@ -97,7 +98,7 @@ test("[OP180] a server out of file descriptors says so, stops accepting, and res
     return once(socket, "connect").then(() => true, () => false);
   };
   while (await isTaken()) if (sockets.length > 80) await delay(50);
-  assert.match(said, /"open_files_max":80.*raise `ulimit -n`/);
+  await askUntil(() => said, (text) => /"open_files_max":80.*raise `ulimit -n`/.test(text));
   for (const socket of sockets) socket.destroy();
   while (!await isTaken()) await delay(50);
   assert.equal((await fetch(`${server.url}/livez`)).status, 200);

@@ -9,6 +9,8 @@ import * as native from "node:test";
 const ROOT = join(import.meta.dirname, "../..");
 /** The time limit of a file. */
 const FILE_MS = 480_000;
+/** How long what a failed test left open, such as a server, may keep the process. */
+const LEFT_OPEN_MS = 5000;
 
 type Call = () => unknown;
 
@@ -66,4 +68,5 @@ export async function runFiles(paths: string[]): Promise<void> {
     });
   }
   for (const end of ends) await end();
+  setTimeout(() => process.exit(), LEFT_OPEN_MS).unref();
 }

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { askUntil } from "#support/asking.ts";
 import { noBrowser, until } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { startEndpoint } from "#support/endpoint.ts";
@@ -122,8 +123,8 @@ test("[DB375] a tool of an MCP server is imported from its list, tried, and its 
     weather.describe("Now with tomorrow.");
     await page.getByRole("button", { name: "Read its description again" }).click();
     await page.getByText("Read again").waitFor();
-    assert.equal(await page.getByLabel("Description", { exact: true }).first().inputValue(),
-      "Now with tomorrow.");
+    const description = page.getByLabel("Description", { exact: true }).first();
+    await askUntil(() => description.inputValue(), (text) => text === "Now with tomorrow.");
     await look();
   });
   await weather.close();
