@@ -22,10 +22,7 @@ export function createRounds({ system, log, isHalted }: RoundsOptions): Rounds {
   return {
     every: (ms, what, run) => system.every(ms, () => {
       if (isHalted() || underWay.has(what)) return;
-      underWay.set(what, run().then(
-        () => recurring.succeeded(what),
-        (error: unknown) => recurring.failed(what, error),
-      ).finally(() => underWay.delete(what)));
+      underWay.set(what, recurring.follow(what, run()).finally(() => underWay.delete(what)));
     }),
     settled: async () => void await Promise.all(underWay.values()),
   };

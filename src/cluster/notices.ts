@@ -239,8 +239,7 @@ function createLook(
   };
   const now = (): void => {
     timer?.cancel();
-    look().then(() => recurring.succeeded(LOOKING), (error) => recurring.failed(LOOKING, error))
-      .finally(again);
+    void recurring.follow(LOOKING, look()).finally(again);
   };
   const unlisten = wire?.onState(now);
   again();

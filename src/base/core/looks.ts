@@ -25,10 +25,7 @@ export function createLooks(look: () => Promise<void>, log: Logger, what: string
   };
   const ask = (): void => {
     isAsked = true;
-    looking ??= run().then(
-      () => recurring.succeeded(what),
-      (error: unknown) => recurring.failed(what, error),
-    ).finally(() => {
+    looking ??= recurring.follow(what, run()).finally(() => {
       looking = null;
       // Asked for after the last look and before this line.
       if (isAsked) ask();

@@ -6,12 +6,14 @@ interface Recurring {
   failed(what: string, error: unknown): void;
   /** Says so if it failed the last time. */
   succeeded(what: string): void;
+  /** Either of them, by how the work ends; resolves in both cases. */
+  follow(what: string, work: Promise<unknown>): Promise<void>;
 }
 
 /** `what` names the work as the subject of a sentence: "renewing this node's lease". */
 export function createRecurring(log: Pick<Logger, "error" | "info">): Recurring {
   const reasons = new Map<string, string>();
-  return {
+  const recurring: Recurring = {
     failed: (what, error) => {
       const reason = String(error);
       if (reasons.get(what) === reason) return;
@@ -21,5 +23,8 @@ export function createRecurring(log: Pick<Logger, "error" | "info">): Recurring 
     succeeded: (what) => {
       if (reasons.delete(what)) log.info(`${what} works again`);
     },
+    follow: (what, work) => work.then(
+      () => recurring.succeeded(what), (error: unknown) => recurring.failed(what, error)),
   };
+  return recurring;
 }

@@ -79,8 +79,8 @@ const BEATING = "storing that calls go on";
 /** Beats for calls with a sign of life only: if the process dies, silent time is not billed. */
 export function keepBeating(options: Beating, live: ReadonlyMap<number, LiveCall>): void {
   const recurring = createRecurring(options.log);
-  options.system.every(LIMITS.callBeatMs, () => void beat(options, live).then(
-    () => recurring.succeeded(BEATING), (error: unknown) => recurring.failed(BEATING, error)));
+  options.system.every(LIMITS.callBeatMs, () =>
+    void recurring.follow(BEATING, beat(options, live)));
 }
 
 async function beat(options: Beating, live: ReadonlyMap<number, LiveCall>): Promise<void> {
