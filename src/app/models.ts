@@ -7,6 +7,7 @@ import { programFile } from "#core/program.ts";
 import { connecting } from "#outbound/connect.ts";
 import { Client, request } from "#outbound/undici.ts";
 import { endpointsOf } from "#providers/models/openai-compatible.ts";
+import { keyHeaders } from "#providers/openai-server.ts";
 import { ModelEntry as ModelEntrySchema, type ModelEntry } from "#providers/models/catalog.ts";
 
 const CATALOG_FILE = programFile("data/models.json");
@@ -65,7 +66,7 @@ export async function tryModelServer(
     const { statusCode: status, body } = await request(origin + modelsPath, {
       dispatcher: client, method: "GET",
       signal: AbortSignal.any([AbortSignal.timeout(TRIAL_MS), ...signal ? [signal] : []]),
-      headers: key === null ? {} : { authorization: `Bearer ${key}` },
+      headers: keyHeaders(url, key),
     });
     if (status === 401 || status === 403) {
       const detail = key === null

@@ -86,7 +86,7 @@ export const SETTINGS = {
     parse: url,
   }),
   PARLEY_MODEL_KEY: setting<string | null>({
-    default: null, description: "Key sent to PARLEY_MODEL_URL as a bearer token", parse: text, secret: true,
+    default: null, description: "Key of the server at PARLEY_MODEL_URL", parse: text, secret: true,
   }),
   PARLEY_MODEL_NAME: setting<string | null>({
     default: null, description: "Model to use at PARLEY_MODEL_URL; absent: the first one it lists", parse: text,
@@ -103,7 +103,7 @@ export const SETTINGS = {
     parse: url,
   }),
   PARLEY_EMBEDDINGS_KEY: setting<string | null>({
-    default: null, description: "Key sent to PARLEY_EMBEDDINGS_URL as a bearer token", parse: text, secret: true,
+    default: null, description: "Key of the server at PARLEY_EMBEDDINGS_URL", parse: text, secret: true,
   }),
   PARLEY_EMBEDDINGS_MODEL: setting({
     default: "text-embedding-3-small", description: "Model to use at PARLEY_EMBEDDINGS_URL", parse: text,
@@ -117,7 +117,7 @@ export const SETTINGS = {
     parse: url,
   }),
   PARLEY_TRANSCRIPTION_KEY: setting<string | null>({
-    default: null, description: "Key sent to PARLEY_TRANSCRIPTION_URL as a bearer token", parse: text, secret: true,
+    default: null, description: "Key of the server at PARLEY_TRANSCRIPTION_URL", parse: text, secret: true,
   }),
   PARLEY_TRANSCRIPTION_MODEL: setting({
     default: "whisper-1", description: "Model to use at PARLEY_TRANSCRIPTION_URL", parse: text,
@@ -126,7 +126,7 @@ export const SETTINGS = {
     default: null, description: "OpenAI-compatible server for speech synthesis, e.g. http://127.0.0.1:8880/v1", parse: url,
   }),
   PARLEY_SYNTHESIS_KEY: setting<string | null>({
-    default: null, description: "Key sent to PARLEY_SYNTHESIS_URL as a bearer token", parse: text, secret: true,
+    default: null, description: "Key of the server at PARLEY_SYNTHESIS_URL", parse: text, secret: true,
   }),
   PARLEY_SYNTHESIS_MODEL: setting({
     default: "tts-1", description: "Model to use at PARLEY_SYNTHESIS_URL", parse: text,
@@ -215,7 +215,7 @@ export const SETTINGS = {
     parse: url,
   }),
   PARLEY_REALTIME_KEY: setting<string | null>({
-    default: null, description: "Key sent to PARLEY_REALTIME_URL as a bearer token", parse: text, secret: true,
+    default: null, description: "Key of the server at PARLEY_REALTIME_URL", parse: text, secret: true,
   }),
   PARLEY_REALTIME_MODEL: setting({
     default: "gpt-realtime", description: "Model to use at PARLEY_REALTIME_URL", parse: text,

@@ -5,6 +5,7 @@ import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { connecting } from "#outbound/connect.ts";
 import { Agent, request } from "#outbound/undici.ts";
+import { endpointOf, keyHeaders } from "#providers/openai-server.ts";
 import type { Embedder } from "./port.ts";
 
 const Answer = TypeCompiler.Compile(Type.Object({
@@ -30,11 +31,11 @@ export function createOpenAiEmbedder({ url, key, model }: OpenAiEmbedderOptions)
   const agent = new Agent({
     connections: 4, connect: connecting(), maxResponseSize: LIMITS.embeddingBytesMax,
   });
-  const endpoint = `${url.replace(/\/+$/, "")}/embeddings`;
+  const endpoint = endpointOf(url, "/embeddings");
   const headers = {
     "content-type": "application/json",
     "accept-encoding": "identity",
-    ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+    ...keyHeaders(url, key),
   };
   const ask = async (texts: string[], signal: AbortSignal): Promise<unknown> => {
     try {

@@ -10,6 +10,7 @@ import { Exchange, type ModelLimits } from "./openai-exchange.ts";
 import { jsonOf, listOf, recordOf, textOf } from "#core/values.ts";
 import { connecting } from "#outbound/connect.ts";
 import { Pool } from "#outbound/undici.ts";
+import { keyHeaders } from "#providers/openai-server.ts";
 import { Reply, type EnclosedByCall } from "./openai-reply.ts";
 import { bodyOf, changeFor, type RequestForm } from "./openai-request.ts";
 import type { LanguageModel, ModelDelta, ModelRequest, Sight } from "./port.ts";
@@ -45,7 +46,7 @@ export function createOpenAiCompatibleModel(args: OpenAiCompatibleOptions): Open
   const limits: ModelLimits = { ...LIMITS, ...args.limits };
   const { origin, chatPath, modelsPath } = endpointsOf(args.url);
   const pool = createPool(origin, limits);
-  const headers = headersOf(key);
+  const headers = headersOf(args.url, key);
   const enclosed: EnclosedByCall = new WeakMap();
   let name = args.name;
   let asking: Promise<void> | null = null;
@@ -185,14 +186,14 @@ export function endpointsOf(url: string): { origin: string; chatPath: string; mo
   };
 }
 
-function headersOf(key: string | null): Record<string, string> {
+function headersOf(url: string, key: string | null): Record<string, string> {
   return {
     "content-type": "application/json",
     accept: "text/event-stream",
     // Compressed, tokens would wait for one another.
     "accept-encoding": "identity",
     "user-agent": "parley",
-    ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+    ...keyHeaders(url, key),
   };
 }
 

@@ -77,8 +77,10 @@ test("[KB121] a trial search is bounded, allowed to read-only keys, and for the 
   assert.equal((await search(id, "lighthouse", server, reader)).results.length, results.length);
 });
 
-test("[KB122] with an embeddings server the trial shows how each passage ranks by meaning", async () => {
+test("[KB122] [MO63] with an embeddings server the trial shows how each passage ranks by meaning", async () => {
+  const paths = new Set<string | undefined>();
   const embeddings = await listenLocally(createServer((request, response) => {
+    paths.add(request.url);
     let text = "";
     request.on("data", (part: Buffer) => (text += String(part)));
     request.on("end", () => {
@@ -89,7 +91,7 @@ test("[KB122] with an embeddings server the trial shows how each passage ranks b
     });
   }));
   const on = await startTestServer({ env: {
-    PARLEY_EMBEDDINGS_URL: `${embeddings.url}/v1`,
+    PARLEY_EMBEDDINGS_URL: `${embeddings.url}/v1?api-version=1`,
     PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
   } });
   const id = await newKnowledgebase(on);
@@ -97,6 +99,7 @@ test("[KB122] with an embeddings server the trial shows how each passage ranks b
   await whenRead(on, await uploadFile(on, id, "Dogs are welcome."));
   const { results, by_meaning: byMeaning } = await search(id, "opening hours", on);
   assert.equal(byMeaning, true);
+  assert.deepEqual([...paths], ["/v1/embeddings?api-version=1"]);
   assert.deepEqual(results.map(({ text, words, meaning }) => [text, words, meaning]), [
     ["Doors are unlocked at nine.", null, { place: 1, score: 1 }],
     ["Dogs are welcome.", null, { place: 2, score: 0.6 }],

@@ -1,5 +1,6 @@
 // What OpenAI's two audio interfaces over HTTP have in common, which OpenAI, Speaches,
 // Kokoro-FastAPI and others serve. Used by openai-speech.ts and openai-transcription.ts.
+import { keyHeaders } from "#providers/openai-server.ts";
 import type { VendorArgs } from "#providers/speech/engines.ts";
 import { createVendorHttp, type VendorHttp, type VendorHttpLimits } from "#providers/speech/vendor-http.ts";
 
@@ -13,6 +14,6 @@ export interface OpenAiAudioOptions extends VendorArgs {
 export const createOpenAiHttp = ({ key, limits, url }: OpenAiAudioOptions): VendorHttp =>
   createVendorHttp({
     vendor: SPEECH_SERVER, url, key,
-    headers: key === null ? {} : { authorization: `Bearer ${key}` },
+    headers: keyHeaders(url, key),
     ...(limits ? { limits } : {}),
   });

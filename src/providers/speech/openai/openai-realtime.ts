@@ -5,6 +5,7 @@ import { ProviderError } from "#core/faults.ts";
 import type { Timer } from "#core/system.ts";
 import { errorText } from "#providers/error-text.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
+import { keyHeaders } from "#providers/openai-server.ts";
 import { jsonOf } from "#core/values.ts";
 import type { VendorArgs } from "#providers/speech/engines.ts";
 import { SoundToModel } from "#providers/speech/model-sound.ts";
@@ -77,7 +78,7 @@ class RealtimeSession implements SpeechToSpeechSession {
     this.#socket = new VendorSocket({
       vendor: "The realtime model",
       url: realtimeUrl(args, options.model ?? args.model),
-      headers: key === null ? {} : { authorization: `Bearer ${key}` },
+      headers: keyHeaders(args.url, key),
       key,
       system,
     }, {
