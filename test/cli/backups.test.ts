@@ -8,13 +8,11 @@ import fs, {
   truncateSync, writeFileSync,
 } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { constants } from "node:os";
 import { basename, join } from "node:path";
 import { after, test, type TestContext } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { makeArchive, restoreArchive } from "#cli/archive.ts";
 import { readConfig } from "#config/config.ts";
-import { hasNoRoom, writingTo } from "#core/disk.ts";
 import {
   databasePath, lockBackups, lockDataDir, openForInspection,
 } from "#storage/engines/sqlite/database.ts";
@@ -333,16 +331,6 @@ test("[CL103] [CL110] a full place is named, the backup's target or the data fol
   assert.match(asked[1] ?? "", /cannot be written: input\/output error|could not be written: .*full/);
   const findings = /^ok +server +not running$.*^WRONG +free disk .*^WRONG +durable commits .*: the disk is full$.*^WRONG +database .* cannot be written: .*^ok +model /ms;
   assert.match(asked[2] ?? "", findings);
-});
-
-test("[CL107] an exhausted quota counts as no room, whatever Node calls it", async () => {
-  for (const code of ["UNKNOWN", "Unknown system error -122"]) {
-    const error = Object.assign(new Error(code), { code, errno: -constants.errno.EDQUOT });
-    assert.ok(hasNoRoom(error));
-    await assert.rejects(writingTo("/kept", () => Promise.reject(error)), {
-      message: "/kept cannot be written: the quota is used up",
-    });
-  }
 });
 
 /** What the work did to the disk: what it waited for, and which names it gave. */

@@ -115,11 +115,12 @@ function closedOf(path: string): { path: string; why: string } {
 const WHY_NO_ROOM: Partial<Record<string, string>> = {
   ENOSPC: "the disk is full", EDQUOT: "the quota is used up", EFBIG: "the file size limit is reached",
 };
-/** The last two codes of SQLite may also mean a broken disk. */
+/** SQLITE_IOERR and SQLITE_CANTOPEN may also mean a broken disk. */
 const WHY_NOT_STORED: Partial<Record<string, string>> = {
   ...WHY_CLOSED, EACCES: "permission denied",
   SQLITE_FULL: "the disk is full", SQLITE_IOERR: "input/output error",
   SQLITE_CANTOPEN: "cannot create a file there",
+  SQLITE_IOERR_SHMMAP: "files there cannot be mapped, as in many network folders: use a local disk",
 };
 
 /** Node knows every code but that of a quota: `Unknown system error -122`. */
@@ -139,9 +140,10 @@ export async function writingTo<T>(path: string, work: () => T | Promise<T>): Pr
   try {
     return await work();
   } catch (error) {
+    const code = codeOf(error);
     // SQLite appends the operation that the disk refused.
-    const code = codeOf(error).replace(/(?<=^SQLITE_IOERR)_.*/, "");
-    const why = WHY_NO_ROOM[code] ?? WHY_NOT_STORED[code];
+    const [kind = code] = /^SQLITE_IOERR/.exec(code) ?? [];
+    const why = WHY_NO_ROOM[code] ?? WHY_NOT_STORED[code] ?? WHY_NOT_STORED[kind];
     if (why === undefined) throw error;
     throw new NotWritten(`${path} cannot be written: ${why}`, { cause: error });
   }
