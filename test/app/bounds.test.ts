@@ -59,6 +59,31 @@ test("[CF77] the operator limits open streams per conversation and per account",
   stop.abort();
 });
 
+test("[EV178] a streamed send that is refused a stream has stored nothing", async () => {
+  const refused = [];
+  for (let ticks = 0; ticks < 60; ticks += 1) {
+    const uuid = await newConversation(server, assistant.uuid);
+    const stop = new AbortController();
+    const sending = fetch(`${server.url}/api/conversations/${uuid}/messages`, {
+      method: "POST",
+      headers: { Accept: "text/event-stream", "Content-Type": "application/json" },
+      body: JSON.stringify({ message: "Hello" }),
+    });
+    // A little later each time: somewhere in between, the send is being stored.
+    for (let tick = 0; tick < ticks; tick += 1) await new Promise((go) => { setImmediate(go); });
+    const watched = await fetch(`${server.url}/api/conversations/${uuid}/stream`, {
+      signal: stop.signal,
+    });
+    const sent = await sending;
+    if (sent.status === 200) await sent.text();
+    stop.abort();
+    assert.ok(sent.status === 200 || watched.status === 200, "one of them has the place");
+    const { body } = await server.call("GET", `/conversations/${uuid}`);
+    if (sent.status === 429) refused.push(body.history.length);
+  }
+  assert.deepEqual(new Set([1, ...refused]), new Set([1]), "the greeting alone");
+});
+
 test("[CF78] the operator limits messages under way, a conversation's length and an account's endpoints", async () => {
   const say = async (uuid: string) =>
     await server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } });

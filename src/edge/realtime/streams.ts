@@ -26,6 +26,8 @@ export interface StreamRequest {
   backlog?: CommittedEvent[];
   /** Most sessions of the topic at a time. */
   sessionsMax: number;
+  /** The stream is opened within `withPlace`, and is not refused. */
+  hasPlace?: boolean;
 }
 
 export interface Streams {
@@ -34,6 +36,13 @@ export interface Streams {
   /** Before the upgrade; the result is called with the socket. Throws Fault 429 like `openSse`. */
   openSocket(request: StreamRequest): Promise<(socket: Socket) => SocketSession>;
   assertRoom(request: Pick<StreamRequest, "source" | "sessionsMax">): void;
+  /**
+   * Holds one of the topic's places during the act, so that what it has stored is not answered with
+   * a refusal of its stream. Throws Fault 429 before the act.
+   */
+  withPlace<T>(
+    request: Pick<StreamRequest, "source" | "sessionsMax">, act: () => Promise<T>,
+  ): Promise<T>;
   /** Closes sessions that may see nothing more; heartbeats would do it a little later. */
   check(): void;
   /** Asks every client to reconnect. */
@@ -146,24 +155,36 @@ interface StreamsOptions {
   log: Logger;
 }
 
+/** The places of each topic. */
+function createRoom({ bus, countElsewhere }: Pick<StreamsOptions, "bus" | "countElsewhere">) {
+  type Asked = Pick<StreamRequest, "source" | "sessionsMax">;
+  const has = ({ source, sessionsMax }: Asked, elsewhere = 0): boolean =>
+    bus.listeners(source.topic) + elsewhere < sessionsMax;
+  const assertHere = (asked: Asked, elsewhere?: number): void => {
+    if (!has(asked, elsewhere)) {
+      throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
+    }
+  };
+  return {
+    has,
+    assertHere,
+    assertAnywhere: async (asked: Asked): Promise<void> => {
+      assertHere(asked);
+      const { source: { topic }, sessionsMax } = asked;
+      if (countElsewhere) assertHere(asked, await countElsewhere(topic, sessionsMax));
+    },
+  };
+}
+
 export function createStreams(
   { bus, countElsewhere, system, log }: StreamsOptions,
 ): Streams {
   const open = new Map<Session, "sse" | "websocket">();
-
-  const hasRoom = (
-    { source, sessionsMax }: Parameters<Streams["assertRoom"]>[0], elsewhere = 0,
-  ): boolean => bus.listeners(source.topic) + elsewhere < sessionsMax;
-  const assertRoom = (...args: Parameters<typeof hasRoom>): void => {
-    if (!hasRoom(...args)) {
-      throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
-    }
-  };
+  const room = createRoom({ bus, countElsewhere });
   /** Nothing is read for a request that brings its first events along. */
   const begin = async (request: StreamRequest): Promise<Begun> => {
-    const { source, position, sessionsMax, backlog = [] } = request;
-    assertRoom(request);
-    if (countElsewhere) assertRoom(request, await countElsewhere(source.topic, sessionsMax));
+    const { source, position, backlog = [], hasPlace = false } = request;
+    if (!hasPlace) await room.assertAnywhere(request);
     return {
       ...request,
       start: position && backlog.length > 0
@@ -173,7 +194,7 @@ export function createStreams(
   };
   const beginSession: BeginSession = (request, sink, transport, beat) => {
     // Others may have taken the last places while this one's beginning was looked up.
-    const isTooMany = !hasRoom(request);
+    const isTooMany = request.hasPlace !== true && !room.has(request);
     const session = new Session({ ...request, sink, bus, system, log });
     open.set(session, transport);
     const heartbeat: Timer = system.every(LIMITS.heartbeatMs, () => {
@@ -190,7 +211,13 @@ export function createStreams(
   };
 
   return {
-    assertRoom: (request) => assertRoom(request),
+    assertRoom: (request) => room.assertHere(request),
+    withPlace: async (request, act) => {
+      await room.assertAnywhere(request);
+      const { topic, accountId } = request.source;
+      const leave = bus.subscribe(topic, () => undefined, accountId);
+      return act().finally(leave);
+    },
     openSse: async (request) => {
       const begun = await begin(request);
       return {

@@ -235,20 +235,25 @@ function sendRoute(options: ConversationRouteOptions): Route {
       await access.assertMaySend(uuid);
       const files = await attachments.named(conversation, ids);
       const stream = access.streamOf(conversation);
-      if (ui || wantsEvents(http)) streams.assertRoom(stream);
       const idempotencyKey = key ?? ui?.key ?? null;
-      const first = await conversations.send(
-        { uuid, text, idempotencyKey, attachments: files });
-      const sent = ui?.regenerates === true && key === null && first.kind === "repeated"
-        ? await conversations.send({ uuid, text, idempotencyKey: null })
-        : first;
-      if (ui) return withReplay(sent, uiMessages.reply(stream.source, sent));
-      return answerSent(sent, http, { streams, stream });
+      const answer = async (): Promise<Reply> => {
+        const first = await conversations.send(
+          { uuid, text, idempotencyKey, attachments: files });
+        const sent = ui?.regenerates === true && key === null && first.kind === "repeated"
+          ? await conversations.send({ uuid, text, idempotencyKey: null })
+          : first;
+        if (ui) return withReplay(sent, uiMessages.reply(stream.source, sent));
+        return answerSent(sent, http, { streams, stream });
+      };
+      return ui || wantsEvents(http) ? streams.withPlace(stream, answer) : answer();
     },
   });
 }
 
-/** The whole reply or its stream; a retried message resumes at its client's position. */
+/**
+ * The whole reply or its stream, whose place the caller holds; a retried message resumes at its
+ * client's position.
+ */
 export async function answerSent(
   sent: Sent, http: HttpRequest,
   { streams, stream }: { streams: Streams; stream: ReturnType<Access["streamOf"]> },
@@ -261,6 +266,7 @@ export async function answerSent(
   const goesOn = seen !== null && seen.sequence >= sent.fromSequence;
   return withReplay(sent, await streams.openSse({
     ...stream,
+    hasPlace: true,
     position: goesOn ? seen : beginning,
     untilTurn: sent.turnId,
     // The client may have seen the turn's end already, or the log no longer has it.

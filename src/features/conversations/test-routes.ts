@@ -7,7 +7,7 @@ import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { variablesFrom } from "#core/variables.ts";
 import { EVENT_STREAM, IDEMPOTENCY_KEY, IdOf, Uuid } from "#http/answers.ts";
-import { json } from "#http/exchange.ts";
+import { json, type Reply } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
 import type { Streams } from "#realtime/streams.ts";
@@ -92,9 +92,10 @@ function sendRoute({ conversations, assistants, access, streams }: TestRouteOpti
       const draft = await draftOf(assistants, conversation, body.settings);
       await access.assertMaySend(uuid);
       const stream = access.streamOf(conversation);
-      if (wantsEvents(http)) streams.assertRoom(stream);
-      const sent = await conversations.send({ uuid, text: body.message, idempotencyKey, draft });
-      return answerSent(sent, http, { streams, stream });
+      const answer = async (): Promise<Reply> => answerSent(
+        await conversations.send({ uuid, text: body.message, idempotencyKey, draft }),
+        http, { streams, stream });
+      return wantsEvents(http) ? streams.withPlace(stream, answer) : answer();
     },
   });
 }
