@@ -59,7 +59,7 @@ export function createPeople(options: PeopleOptions) {
     users, signIn, authorOf,
     audit: createAuditLog({ store: storage.audit, bus, system }),
     oidc: openIdOf(config),
-    /** Null: the account has no such member or key in force. */
+    /** Null: the account has no such member, or key in force, that may answer. */
     findAuthor: async (accountId: number, id: string): Promise<Author | null> => {
       const userId = Number(/^user:(\d{1,15})$/.exec(id)?.[1] ?? 0);
       if (userId === 0) return accounts.findAuthor(accountId, id);

@@ -8,7 +8,7 @@ import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Author, CommittedEvent, Refused } from "#events/events.ts";
 import { BY_OPERATOR, publishNoted, type By } from "./audit.ts";
-import type { Role } from "./people/roles.ts";
+import { may, type Role } from "./people/roles.ts";
 
 export interface Account {
   id: number;
@@ -141,7 +141,7 @@ export interface Accounts {
   identityOf(keyId: number): Promise<Identity | null>;
   /** How its holder is shown to others: named by the key's label, or else by the account's name. */
   authorOf(identity: Pick<Identity, "accountId" | "keyId">): Promise<Author>;
-  /** The author with this id; null: the account has no such key in force. */
+  /** The author with this id; null: the account has no such key in force that may answer. */
   findAuthor(accountId: number, id: string): Promise<Author | null>;
   /** False once the key is revoked or expired. */
   isInForce(keyId: number): Promise<boolean>;
@@ -250,6 +250,7 @@ export function createAccounts({ store, system, bus }: {
       const keyId = Number(/^key:(\d{1,15})$/.exec(id)?.[1] ?? 0);
       const key = await store.findKey(keyId);
       if (!inForce(key) || key.accountId !== accountId) return null;
+      if (!may(key.role, "answer") || !key.scopes.includes("write")) return null;
       return authorOf(store, { accountId, keyId });
     },
     isInForce: (keyId) => {

@@ -416,3 +416,15 @@ test("[DK17] a conversation can be assigned to a person, whoever holds it", asyn
     assert.equal((await at(uuid, "assign", ana, { to })).status, 422);
   }
 });
+
+test("[DK322] a conversation is not assigned to a key that may not answer", async () => {
+  const { accountId, ana, uuid } = await fresh();
+  const { createKey } = server.app.features.accounts;
+  const { key: reading } = await createKey(accountId, "Reads", { scopes: ["read"] });
+  const { key: viewing } = await createKey(accountId, "Views", { role: "viewer" });
+  for (const { id } of [reading, viewing]) {
+    const refused = await at(uuid, "assign", ana, { to: `key:${id}` });
+    assert.equal(refused.status, 422);
+    assert.deepEqual(refused.body.errors, { to: ["The selected to is invalid."] });
+  }
+});
