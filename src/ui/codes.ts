@@ -63,7 +63,7 @@ export const SENTENCES: readonly string[] = [
   "The workbook is encrypted or in an old Excel format: save it as XLSX or CSV.",
   "The phone number is on the do-not-call list.", "This phone number is already in use.",
   "The account has too many live calls.", "The call has not ended yet.",
-  "The lead is being called right now.",
+  "The lead is being called right now.", "The webhook endpoint is disabled: enable it first.",
   "The conversation is still answering an earlier message.",
   "The document is being read. Please try again in a moment.",
   "The e-mail address or the password is wrong.", "The current password is wrong.",

@@ -28,7 +28,8 @@ const Url = {
 };
 const DISABLED =
   "active or disabled. A disabled endpoint is sent nothing; events are listed as `dead` "
-  + "deliveries, which you can replay.";
+  + "deliveries, which you can replay once it is enabled.";
+const IDLE = { description: "The endpoint is disabled" };
 const EVENT_TYPES_MAX = 50;
 const EventTypes = Type.Array(
   Type.String({ pattern: "^(\\*|[a-z_]{1,64})$" }), {
@@ -226,7 +227,7 @@ function endpointActions({ webhooks }: WebhookRouteOptions): Route[] {
       path: "/user/webhook-endpoints/{id}/test",
       params: ofEndpoint,
       summary: "Send a test event",
-      responses: { 202: { description: "The delivery was queued", schema: OneDelivery } },
+      responses: { 202: { description: "The delivery was queued", schema: OneDelivery }, 409: IDLE },
       handle: async ({ caller, id }) => json(202, {
         message: "Test message queued", data: wireDelivery(await webhooks.test(caller.accountId, id)),
       }),
@@ -284,7 +285,7 @@ function deliveryRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       path: "/user/webhook-deliveries/{id}/replay",
       params: ofDelivery,
       summary: "Replay a delivery, after those waiting for its endpoint",
-      responses: { 202: { description: "The delivery was queued", schema: OneDelivery } },
+      responses: { 202: { description: "The delivery was queued", schema: OneDelivery }, 409: IDLE },
       handle: async ({ caller, id }) => json(202, {
         message: "Delivery queued", data: wireDelivery(await webhooks.replay(caller.accountId, id)),
       }),

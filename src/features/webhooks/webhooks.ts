@@ -154,6 +154,13 @@ function found<T>(value: T | null): T {
   return value;
 }
 
+/** A message to be sent now would wait for as long as the endpoint is disabled. */
+function assertEnabled({ status }: Pick<Endpoint, "status">): void {
+  if (status === "disabled") {
+    throw new Fault(409, "The webhook endpoint is disabled: enable it first.");
+  }
+}
+
 export function createWebhooks(options: WebhooksOptions) {
   return { ...createSecrets(options), ...createEndpoints(options), ...createDeliveries(options) };
 }
@@ -214,8 +221,9 @@ function createEndpoints({ store, system, wake, endpointsMax }: WebhooksOptions)
       const some = () => store.deleteEndpoint({ accountId, endpointId, rows });
       for (let done = await some(); done?.isGone === false; done = await some());
     },
+    /** Throws Fault 409 while it is disabled. */
     test: async (accountId: number, endpointId: number): Promise<Delivery> => {
-      await get(accountId, endpointId);
+      assertEnabled(await get(accountId, endpointId));
       const now = system.now();
       const body = { type: "test", test: true, timestamp: isoMicros(now), data: {} };
       const delivery = found(
@@ -227,21 +235,25 @@ function createEndpoints({ store, system, wake, endpointsMax }: WebhooksOptions)
 }
 
 function createDeliveries({ store, system, wake }: WebhooksOptions) {
-  const missing = (): Fault => new Fault(404, "Webhook delivery not found");
+  const present = (delivery: Delivery | null): Delivery => {
+    if (!delivery) throw new Fault(404, "Webhook delivery not found");
+    return delivery;
+  };
+  /** Throws Fault 404. */
+  const get = async (accountId: number, deliveryId: number): Promise<Delivery> =>
+    present(await store.delivery(accountId, deliveryId));
   return {
     deliveries: (
       accountId: number, filter: DeliveryFilter, place: { page: number; perPage: number },
     ) => pageOf(place, (offset, rows) => store.deliveries(accountId, filter, offset, rows),
       () => store.countDeliveries(accountId, filter)),
-    /** Throws Fault 404. */
-    delivery: async (accountId: number, deliveryId: number): Promise<Delivery> => {
-      const delivery = await store.delivery(accountId, deliveryId);
-      if (!delivery) throw missing();
-      return delivery;
-    },
+    delivery: get,
+    /** Throws Fault 404, or 409 while its endpoint is disabled. */
     replay: async (accountId: number, deliveryId: number): Promise<Delivery> => {
-      const delivery = await store.replay({ accountId, deliveryId, now: system.now() });
-      if (!delivery) throw missing();
+      const { endpointId } = await get(accountId, deliveryId);
+      assertEnabled(found(await store.endpoint(accountId, endpointId)));
+      const delivery = present(
+        await store.replay({ accountId, deliveryId, now: system.now() }));
       wake(delivery.endpointId);
       return delivery;
     },

@@ -95,19 +95,47 @@ test("[WH100] after a change of address an endpoint counts as failing from the n
 
 test("[WH111] an endpoint that was disabled is sent nothing; what waits for it is sent once it is enabled", async () => {
   for (const one of [receiver, other]) one.answer(null);
-  const [before, beforeOther] = [receiver.received.length, other.received.length];
+  const beforeOther = other.received.length;
+  // What the test before was about may still be on its way.
+  const received = () => receiver.received.filter(({ path }) => path === "/stopped").length;
   const newEndpoint = async (url: string): Promise<string> => {
     const made = await server.call("POST", "/user/webhook-endpoints", { body: { url } });
     return `/user/webhook-endpoints/${made.body.data.id}`;
   };
-  const [disabled, active] = [await newEndpoint(receiver.url), await newEndpoint(other.url)];
+  const [disabled, active] = [await newEndpoint(`${receiver.url}/stopped`), await newEndpoint(other.url)];
+  const asked = Promise.withResolvers<ServerResponse>();
+  receiver.answer((_, response) => asked.resolve(response));
+  for (const path of [disabled, disabled, active]) await server.call("POST", `${path}/test`);
+  const response = await asked.promise;
   await server.call("PUT", disabled, { body: { status: "disabled" } });
-  for (const path of [disabled, active]) await server.call("POST", `${path}/test`);
-  await other.until(beforeOther + 1);
-  assert.equal(receiver.received.length, before);
+  receiver.answer(null);
+  response.end("{}");
+  const ofDisabled = `/user/webhook-deliveries?endpoint_id=${disabled.split("/").at(-1)}`;
+  await askUntil(async () => (await server.call("GET", ofDisabled)).body.data,
+    ([second, first]) => first.state === "delivered" && second.state === "pending");
+  await server.call("POST", `${active}/test`);
+  await other.until(beforeOther + 2);
+  assert.equal(received(), 1);
   await server.call("PUT", disabled, { body: { status: "active" } });
-  await receiver.until(before + 1);
+  await askUntil(async () => received(), (count) => count === 2);
   for (const path of [disabled, active]) await server.call("DELETE", path);
+});
+
+test("[WH191] a disabled endpoint is neither tested nor replayed to: the refusal says so", async () => {
+  const made = await server.call("POST", "/user/webhook-endpoints", { body: { url: other.url } });
+  const path = `/user/webhook-endpoints/${made.body.data.id}`;
+  const { body: { data: tested } } = await server.call("POST", `${path}/test`);
+  await server.call("PUT", path, { body: { status: "disabled" } });
+  for (const act of [`${path}/test`, `/user/webhook-deliveries/${tested.id}/replay`]) {
+    const { status, body } = await server.call("POST", act);
+    assert.deepEqual([status, body.message], [
+      409, "The webhook endpoint is disabled: enable it first.",
+    ]);
+  }
+  const { body: { total } } = await server.call(
+    "GET", `/user/webhook-deliveries?endpoint_id=${made.body.data.id}`);
+  assert.equal(total, 1);
+  await server.call("DELETE", path);
 });
 
 test("[WH92] an endpoint that is hurried while its next message is read gets it at once", async () => {

@@ -70,7 +70,7 @@ function State({ endpoint }: { endpoint: Endpoint }) {
     return (
       <Notice tone="warn">
         It is disabled{reason ? `: ${reason}` : ""}. Events are not sent meanwhile: they are listed
-        below as dead, and can be replayed.
+        below as dead, and can be replayed once it is enabled.
       </Notice>
     );
   }
