@@ -10,6 +10,7 @@ import { filled, t } from "#ui/dashboard/kit/texts.ts";
 import { showIn, today } from "#ui/dashboard/kit/zone.ts";
 import { createSay } from "#ui/widget/texts.ts";
 import { periodLabels } from "#ui/dashboard/pages/campaigns/words.ts";
+import { happeningOf } from "#ui/dashboard/pages/overview/happenings.ts";
 import { labelsOf } from "#ui/dashboard/pages/overview/range.ts";
 
 test("[DB460] amounts have one format, cents, and less than a cent is not shown as zero", () => {
@@ -126,4 +127,13 @@ test("[DB751] [WG307] a right-to-left name in our texts is isolated with its pun
 test("[DB589] a code is displayed as words, with abbreviations in capitals", () => {
   assert.deepEqual(["ai_toggled", "in-progress", "aired"].map(words),
     ["AI toggled", "In progress", "Aired"]);
+});
+
+test("[DB936] a conversation whose person may no longer answer is not news of somebody who asked", () => {
+  const told = ["lost", "asked"].map((reason) => happeningOf({
+    type: "desk_changed", conversation_id: "c", desk: "waiting", holder: null, reason,
+  })?.text);
+  assert.deepEqual(told, [
+    "A conversation waits for a person again", "Somebody asked for a person",
+  ]);
 });

@@ -67,7 +67,9 @@ const TELL: Record<string, Tell> = {
       };
     }
     const text = {
-      waiting: "Somebody asked for a person", person: t(`${name ?? "A person"} took over a conversation`),
+      waiting: frame.reason === "lost"
+        ? "A conversation waits for a person again" : "Somebody asked for a person",
+      person: t(`${name ?? "A person"} took over a conversation`),
       assistant: "A conversation was handed back to the assistant",
     }[textOf(frame.desk)];
     const { href } = talkOf(frame);
