@@ -100,8 +100,11 @@ export interface Api {
     assistant: string; variables: Record<string, string>; visitor?: Visitor | undefined;
     anew: boolean;
   }): Promise<string>;
-  /** `answering`: watch the stream. `stored`: nobody answers for now. Rejects when refused. */
-  send(conversation: string, pending: Pending): Promise<"answering" | "stored">;
+  /**
+   * `answering`: watch the stream. `over`: nobody answers, or has answered before. Rejects when
+   * refused, or if the reply to a message sent again has failed.
+   */
+  send(conversation: string, pending: Pending): Promise<"answering" | "over">;
   attach(conversation: string, file: File): Promise<Attachment>;
   fileOf(conversation: string, id: string): string;
   /** The place in line, and the picture of the person who answers. */
@@ -137,6 +140,22 @@ const post = (body: object, headers: Record<string, string> = {}): RequestInit =
   body: JSON.stringify(body),
 });
 
+async function send(
+  url: string, { text: message, key, files: attachments }: Pending,
+): Promise<"answering" | "over"> {
+  const body = attachments ? { message, attachments } : { message };
+  const once = (accepts: Record<string, string>): Promise<Response> =>
+    ask(url, post(body, { "Idempotency-Key": key, ...accepts }));
+  const { headers, body: rest } = await once({ Accept: "text/event-stream" });
+  // The response's head confirms that the message is stored; the watched stream has the reply.
+  await rest?.cancel();
+  if (!headers.get("content-type")?.startsWith("text/event-stream")) return "over";
+  if (!headers.has("Idempotency-Replayed")) return "answering";
+  // The reply may have ended in a part of the log that the stream will not bring any more.
+  await once({});
+  return "over";
+}
+
 export function createApi(origin: string): Api {
   const api = `${origin}/api`;
   const root = `${api}/conversations`;
@@ -155,16 +174,7 @@ export function createApi(origin: string): Api {
       const response = await ask(root, post({ assistant_id: assistant, variables, page, ...who }));
       return ((await response.json()) as { conversation_id: string }).conversation_id;
     },
-    send: async (conversation, { text: message, key, files: attachments }) => {
-      const body = attachments ? { message, attachments } : { message };
-      const response = await ask(`${root}/${conversation}/messages`, post(body, {
-        Accept: "text/event-stream", "Idempotency-Key": key,
-      }));
-      const isAnswering = response.headers.get("content-type")?.startsWith("text/event-stream");
-      // The response's head confirms that the message is stored; the watched stream has the reply.
-      await response.body?.cancel();
-      return isAnswering ? "answering" : "stored";
-    },
+    send: (conversation, pending) => send(`${root}/${conversation}/messages`, pending),
     attach: async (conversation, file) => {
       const body = new FormData();
       body.set("file", file);

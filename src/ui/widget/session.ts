@@ -4,7 +4,7 @@ import { Refusal, type Api } from "./api.ts";
 import { fieldsOf, type Options } from "./options.ts";
 import type { Shown } from "./view.ts";
 import { chime } from "./sound.ts";
-import { apply, fromHistory, isStored, renewed, type Talk } from "./store.ts";
+import { apply, fromHistory, isAnswering, isStored, renewed, type Talk } from "./store.ts";
 import { watch, type Frame } from "./stream.ts";
 
 /** How long `typing_started` counts; it is repeated while the person goes on typing. */
@@ -42,7 +42,9 @@ const isRunning = ({ talk }: State): boolean =>
   isStored(talk) && talk.items.at(-1)?.role === "assistant";
 
 /** Watches the conversation while it is wanted. */
-function createFollower(state: State, api: Api, lost: () => void, reached: () => void) {
+function createFollower(
+  state: State, api: Api, lost: () => void, reached: () => void, reset: () => void,
+) {
   let watching: AbortController | null = null;
   let again: ReturnType<typeof setTimeout> | undefined;
   const look = async (conversation: string): Promise<void> => {
@@ -63,6 +65,7 @@ function createFollower(state: State, api: Api, lost: () => void, reached: () =>
     const read = await api.history(conversation).catch(() => null);
     if (read && state.talk.conversation === conversation) {
       state.set(fromHistory(state.talk, read.messages, read.desk));
+      reset();
     }
   };
   const take = (frames: Frame[], conversation: string): void => {
@@ -157,6 +160,9 @@ export function createSession(state: State, options: Options, api: Api): Session
     if (state.talk.isOpen) void begin();
   }, () => {
     if (state.talk.isUnreached) void deliver();
+  }, () => {
+    // What became of the message may have been lost with the frames.
+    if (isAnswering(state.talk)) void deliver();
   });
   const maker = createMaker(state, options, api, follow);
 
@@ -181,7 +187,7 @@ export function createSession(state: State, options: Options, api: Api): Session
     try {
       if (conversation === null || pending?.key !== key) return;
       const outcome = await api.send(conversation, pending);
-      if (outcome === "stored" && state.talk.pending?.key === key) {
+      if (outcome === "over" && state.talk.pending?.key === key) {
         state.set({ ...state.talk, pending: null });
       }
     } catch (error) {

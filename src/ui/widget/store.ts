@@ -123,9 +123,12 @@ function onReply(items: Item[], turn: number, change: (reply: Reply) => Reply): 
   return placed(items, index, change(found));
 }
 
+const isUnsent = (item: Item): item is Extract<Item, { role: "user" }> =>
+  item.role === "user" && !item.isStored && !item.isLost;
+
 /** A message from the log, such as a greeting, goes before those that are not stored yet. */
 function beforeUnsent(items: Item[], item: Item): Item[] {
-  const unsent = items.findIndex((one) => one.role === "user" && !one.isStored && !one.isLost);
+  const unsent = items.findIndex(isUnsent);
   return unsent < 0 ? [...items, item] : [...items.slice(0, unsent), item, ...items.slice(unsent)];
 }
 
@@ -236,18 +239,24 @@ export function apply(talk: Talk, frame: Frame): Talk {
 }
 
 /** The talk as the server's history has it: after a gap the frames in between are gone. */
-export const fromHistory = (talk: Talk, messages: Message[], desk: Desk): Talk => ({
-  ...talk,
-  ...desk,
-  away: desk.desk === "waiting" ? talk.settings?.away ?? null : null,
-  items: messages.map(({ role, content, author, stopped, attachments }): Item => role === "user"
-    ? { role, text: content, isStored: true, ...(attachments ? { files: attachments } : {}) }
-    : {
-        role: "assistant", text: content, turn: null, wasStopped: stopped === true, tools: {},
-        ...(author ? { author: author.name } : {}),
-        ...(attachments ? { files: attachments } : {}),
-      }),
-});
+export function fromHistory(talk: Talk, messages: Message[], desk: Desk): Talk {
+  const newest = messages.findLast(({ role }) => role === "user");
+  const unsent = talk.items.filter((item) => isUnsent(item) && item.text !== newest?.content);
+  const stored = messages.map(({ role, content, author, stopped, attachments }): Item =>
+    role === "user"
+      ? { role, text: content, isStored: true, ...(attachments ? { files: attachments } : {}) }
+      : {
+          role: "assistant", text: content, turn: null, wasStopped: stopped === true, tools: {},
+          ...(author ? { author: author.name } : {}),
+          ...(attachments ? { files: attachments } : {}),
+        });
+  return {
+    ...talk,
+    ...desk,
+    away: desk.desk === "waiting" ? talk.settings?.away ?? null : null,
+    items: [...stored, ...unsent],
+  };
+}
 
 /** What is being said in a call; a line may come many times until it is final. */
 export function heard({ items, ...talk }: Talk, by: Speaker, text: string, isFinal: boolean): Talk {

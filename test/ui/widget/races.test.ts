@@ -1,0 +1,74 @@
+// The chat widget where two things happen at once: a reply ends while its page is away, two tabs
+// write, a visitor is moved to another conversation in mid-reply.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { noBrowser } from "#support/browser.ts";
+import { openBeside } from "#support/server.ts";
+import { isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
+
+const skip = noBrowser();
+const timeout = 180_000;
+const { model, server, withWidget, held, close } = await startWorld();
+after(close);
+
+const lines = async ({ log }: Seen): Promise<string[]> =>
+  (await log.locator(".item").allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ").trim());
+/** The conversation the page is in, as soon as it watches one. */
+const conversationOf = async ({ page }: Seen): Promise<string> => {
+  const request = await page.waitForRequest(/\/stream\?after=/);
+  return /conversations\/([\w-]{36})/.exec(request.url())?.[1] ?? "";
+};
+/** Resolves once the conversation has that many messages of the assistant. */
+const finished = async (uuid: string, replies: number): Promise<void> => {
+  for (;;) {
+    const { body } = await server.call("GET", `/conversations/${uuid}`);
+    const list = body.history as { role: string }[];
+    if (list.filter(({ role }) => role === "assistant").length >= replies) return;
+  }
+};
+const trim = async (): Promise<void> => {
+  const storage = await openBeside(server.dataDir);
+  await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
+  await storage.close();
+};
+
+test("[WG326] a reply that ended beyond the kept event log is shown, the next message can be sent, and one that was not sent yet stays", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    const found = conversationOf(seen);
+    const reply = held(2);
+    await open(seen);
+    const uuid = await found;
+    await seen.say("Hello");
+    await seen.log.getByText("One two", { exact: true }).waitFor();
+    await seen.page.context().setOffline(true);
+    reply.go();
+    await finished(uuid, 2);
+    await trim();
+    await seen.page.context().setOffline(false);
+    await seen.log.getByText("One two three four.").waitFor();
+    await isAnswered(seen);
+    const expected = ["Assistant: Hi!", "You: Hello", "Assistant: One two three four."];
+    assert.deepEqual(await lines(seen), expected);
+    // What has not been sent stays to be sent.
+    await seen.page.context().setOffline(true);
+    await seen.say("Later");
+    const retry = seen.page.getByRole("button", { name: "Try again" });
+    await retry.waitFor();
+    const { body } = await server.call(
+      "POST", `/conversations/${uuid}/messages`, { body: { message: "From elsewhere" } });
+    await trim();
+    await seen.page.route("**/messages", (route) => route.fulfill({
+      status: 503, json: { status: false, error: "The server is overloaded." },
+      headers: { "Access-Control-Allow-Origin": "*" },
+    }));
+    await seen.page.context().setOffline(false);
+    await seen.log.getByText("From elsewhere").waitFor();
+    const grown = [...expected, "You: From elsewhere", `Assistant: ${body.message}`];
+    assert.deepEqual(await lines(seen), [...grown, "You: Later"]);
+    await seen.page.unroute("**/messages");
+    model.script(() => ({ tokens: ["At last."] }));
+    await retry.click();
+    await seen.log.getByText("At last.").waitFor();
+    assert.deepEqual(await lines(seen), [...grown, "You: Later", "Assistant: At last."]);
+  });
+});
