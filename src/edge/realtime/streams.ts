@@ -158,8 +158,10 @@ interface StreamsOptions {
 /** The places of each topic. */
 function createRoom({ bus, countElsewhere }: Pick<StreamsOptions, "bus" | "countElsewhere">) {
   type Asked = Pick<StreamRequest, "source" | "sessionsMax">;
-  const has = ({ source, sessionsMax }: Asked, elsewhere = 0): boolean =>
-    bus.listeners(source.topic) + elsewhere < sessionsMax;
+  /** How many are held for streams that are not open yet. */
+  const held = new Map<Topic, number>();
+  const has = ({ source: { topic }, sessionsMax }: Asked, elsewhere = 0): boolean =>
+    bus.listeners(topic) + (held.get(topic) ?? 0) + elsewhere < sessionsMax;
   const assertHere = (asked: Asked, elsewhere?: number): void => {
     if (!has(asked, elsewhere)) {
       throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
@@ -167,6 +169,14 @@ function createRoom({ bus, countElsewhere }: Pick<StreamsOptions, "bus" | "count
   };
   return {
     has,
+    hold: (topic: Topic): (() => void) => {
+      held.set(topic, (held.get(topic) ?? 0) + 1);
+      return () => {
+        const left = (held.get(topic) ?? 0) - 1;
+        if (left > 0) held.set(topic, left);
+        else held.delete(topic);
+      };
+    },
     assertHere,
     assertAnywhere: async (asked: Asked): Promise<void> => {
       assertHere(asked);
@@ -214,9 +224,8 @@ export function createStreams(
     assertRoom: (request) => room.assertHere(request),
     withPlace: async (request, act) => {
       await room.assertAnywhere(request);
-      const { topic, accountId } = request.source;
-      const leave = bus.subscribe(topic, () => undefined, accountId);
-      return act().finally(leave);
+      const release = room.hold(request.source.topic);
+      return act().finally(release);
     },
     openSse: async (request) => {
       const begun = await begin(request);
