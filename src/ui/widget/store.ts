@@ -112,25 +112,28 @@ const isOpenReply = (item: Item, turn?: number | null): item is Reply =>
 export const openTurn = ({ items }: Talk): number | null =>
   items.find((item) => isOpenReply(item))?.turn ?? null;
 
+const isUnsent = (item: Item): item is Extract<Item, { role: "user" }> =>
+  item.role === "user" && !item.isStored && !item.isLost;
+
+/** What the log brings goes before what is not stored yet, which is answered later. */
+function beforeUnsent(items: Item[], item: Item): Item[] {
+  const unsent = items.findIndex(isUnsent);
+  return unsent < 0 ? [...items, item] : [...items.slice(0, unsent), item, ...items.slice(unsent)];
+}
+
 /** Changes the turn's reply that is being written, and begins one if there is none. */
 function onReply(items: Item[], turn: number, change: (reply: Reply) => Reply): Item[] {
   const index = items.findIndex((item) => isOpenReply(item, turn));
   const fresh: Reply = { role: "assistant", text: "", turn, wasStopped: false, tools: {} };
   const found = items[index];
   if (found?.role !== "assistant") {
-    return [...items.filter((item) => !isOpenReply(item)), change(fresh)];
+    return beforeUnsent(items.filter((item) => !isOpenReply(item)), change(fresh));
   }
   return placed(items, index, change(found));
 }
 
-const isUnsent = (item: Item): item is Extract<Item, { role: "user" }> =>
-  item.role === "user" && !item.isStored && !item.isLost;
-
-/** A message from the log, such as a greeting, goes before those that are not stored yet. */
-function beforeUnsent(items: Item[], item: Item): Item[] {
-  const unsent = items.findIndex(isUnsent);
-  return unsent < 0 ? [...items, item] : [...items.slice(0, unsent), item, ...items.slice(unsent)];
-}
+/** Turns come one after the other: until the pending message is stored, others are answered. */
+const isOthers = (talk: Talk): boolean => talk.pending !== null && !isStored(talk);
 
 function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
   const { items } = talk;
@@ -142,7 +145,7 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
     const problem = talk.isUnreached ? "" : talk.problem;
     // A message reopens a conversation that had ended.
     return index < 0
-      ? { ...talk, items: [...items, item], hasEnded: false }
+      ? { ...talk, items: beforeUnsent(items, item), hasEnded: false }
       : {
           ...talk, items: placed(items, index, item), problem, isUnreached: false, hasEnded: false,
         };
@@ -155,10 +158,8 @@ function addMessage(talk: Talk, turn: number | null, message: Message): Talk {
     ...(turn === null ? {} : { reply: turn }),
   };
   if (turn === null) return { ...talk, items: beforeUnsent(items, reply) };
-  return {
-    ...talk, items: onReply(items, turn, () => reply), pending: null, problem: "",
-    isUnreached: false,
-  };
+  const next = { ...talk, items: onReply(items, turn, () => reply) };
+  return isOthers(talk) ? next : { ...next, pending: null, problem: "", isUnreached: false };
 }
 
 /** Notes in the log, at that point, that a person joined or left. */
@@ -172,6 +173,7 @@ function passOn(talk: Talk, { desk = "assistant", holder, away = null }: Frame):
 
 function fail(talk: Talk, { reason }: Frame): Talk {
   const items = talk.items.filter((item) => !isOpenReply(item));
+  if (isOthers(talk)) return { ...talk, items };
   if (reason === "stopped") return { ...talk, items, pending: null, problem: "" };
   // Why it failed concerns the account, not the person who asked.
   const problem = talk.pending === null ? "" : "failed";
@@ -203,7 +205,7 @@ function changed(talk: Talk, frame: Frame): Talk {
   switch (frame.type) {
     case "reply_start":
       return {
-        ...talk, problem: "", isUnreached: false,
+        ...talk, ...isOthers(talk) ? {} : { problem: "", isUnreached: false },
         items: onReply(items, turn, (reply) => ({ ...reply, text: "" })),
       };
     case "reply_delta":

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { noBrowser } from "#support/browser.ts";
 import { openBeside } from "#support/server.ts";
-import { isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
+import { isAnswered, open, openTab, startWorld, type Seen } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;
@@ -70,5 +70,50 @@ test("[WG326] a reply that ended beyond the kept event log is shown, the next me
     await retry.click();
     await seen.log.getByText("At last.").waitFor();
     assert.deepEqual(await lines(seen), [...grown, "You: Later", "Assistant: At last."]);
+  });
+});
+
+/** One more tab of the same visitor, with the chat open. */
+const secondTab = async ({ page }: Seen): Promise<Seen> => {
+  const tab = await openTab(page.context(), page.url());
+  await tab.launcher.click();
+  await tab.log.getByText("Hi!").waitFor();
+  return tab;
+};
+
+test("[WG327] two tabs that write at once show the same, and a reply to one leaves the other waiting for its own", { skip, timeout }, async () => {
+  await withWidget({}, async (first) => {
+    await open(first);
+    const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    model.script(({ messages }) => {
+      const text = String(messages.at(-1)?.content);
+      const { promise: hold } = text === "one" ? one : two;
+      return { tokens: ["To ", text], hold, holdAfter: 1 };
+    });
+    const connected = Promise.withResolvers<void>();
+    await first.page.context().route("**/stream?*", async (route) => {
+      await connected.promise;
+      await route.continue();
+    });
+    const second = await secondTab(first);
+    await first.say("one");
+    await first.log.getByText("To", { exact: true }).waitFor();
+    const asked = second.page.waitForRequest(/\/messages$/);
+    await second.say("two");
+    await asked;
+    connected.resolve();
+    await second.log.getByText("To", { exact: true }).waitFor();
+    one.resolve();
+    await second.log.getByText("To one").waitFor();
+    await second.page.getByRole("button", { name: "Stop the reply" }).waitFor();
+    two.resolve();
+    const expected = [
+      "Assistant: Hi!", "You: one", "Assistant: To one", "You: two", "Assistant: To two",
+    ];
+    for (const tab of [first, second]) {
+      await tab.log.getByText("To two").waitFor();
+      await isAnswered(tab);
+      assert.deepEqual(await lines(tab), expected);
+    }
   });
 });
