@@ -33,7 +33,7 @@ export interface Session {
 
 function refuse(state: State, error: unknown): void {
   const isUnreached = !(error instanceof Refusal);
-  const problem = isUnreached ? "unreached" : error.status === 429 ? "busy" : "failed";
+  const problem = isUnreached ? "unreached" : [409, 429].includes(error.status) ? "busy" : "failed";
   state.set({ ...state.talk, problem, isUnreached });
 }
 
@@ -193,8 +193,6 @@ export function createSession(state: State, options: Options, api: Api): Session
     } catch (error) {
       // Frames that the stream has brought since are newer than the failure of this request.
       const isTold = isRunning(state)
-        // The first attempt under this key is being answered.
-        || (error instanceof Refusal && error.status === 409)
         || (!(error instanceof Refusal) && state.talk.after !== after);
       if (state.talk.pending?.key === key && !isTold) refuse(state, error);
     } finally {

@@ -2,13 +2,21 @@
 // write, a visitor is moved to another conversation in mid-reply.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
+import { createSystem, type System } from "#core/system.ts";
 import { noBrowser } from "#support/browser.ts";
 import { openBeside } from "#support/server.ts";
 import { isAnswered, open, openTab, startWorld, type Seen } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;
-const { model, server, withWidget, held, close } = await startWorld();
+const real = createSystem();
+let turnWaitMs: number = LIMITS.turnWaitMs;
+const system: System = {
+  ...real,
+  after: (ms, work) => real.after(ms === LIMITS.turnWaitMs ? turnWaitMs : ms, work),
+};
+const { model, server, withWidget, held, close } = await startWorld("refused", system);
 after(close);
 
 const lines = async ({ log }: Seen): Promise<string[]> =>
@@ -109,6 +117,35 @@ test("[WG327] two tabs that write at once show the same, and a reply to one leav
     two.resolve();
     const expected = [
       "Assistant: Hi!", "You: one", "Assistant: To one", "You: two", "Assistant: To two",
+    ];
+    for (const tab of [first, second]) {
+      await tab.log.getByText("To two").waitFor();
+      await isAnswered(tab);
+      assert.deepEqual(await lines(tab), expected);
+    }
+  });
+});
+
+test("[WG328] a message that waited too long for an earlier reply is kept, and can be sent again", { skip, timeout }, async () => {
+  await withWidget({}, async (first) => {
+    await open(first);
+    const second = await secondTab(first);
+    const reply = held(1);
+    await first.say("one");
+    await second.log.getByText("One", { exact: true }).waitFor();
+    turnWaitMs = 100;
+    const refused = second.page.waitForResponse((response) => response.status() === 409);
+    await second.say("two");
+    await refused;
+    turnWaitMs = LIMITS.turnWaitMs;
+    reply.go();
+    await second.log.getByText("One two three four.").waitFor();
+    await second.page.getByText("The chat is busy right now.").waitFor();
+    model.script(() => ({ tokens: ["To two"] }));
+    await second.page.getByRole("button", { name: "Try again" }).click();
+    const expected = [
+      "Assistant: Hi!", "You: one", "Assistant: One two three four.", "You: two",
+      "Assistant: To two",
     ];
     for (const tab of [first, second]) {
       await tab.log.getByText("To two").waitFor();
