@@ -108,16 +108,20 @@ function createFollower(
 
 /** Makes conversations, or finds the existing one of a visitor who has signed in at the page. */
 function createMaker(
-  state: State, options: Options, api: Api, follow: (conversation: string) => void,
+  state: State, options: Options, api: Api,
+  { follow, unwatch }: ReturnType<typeof createFollower>,
 ) {
   const { assistant, visitor } = options;
   let creating: Promise<void> | null = null;
   /** The server has said which conversation the visitor has. */
   let isKnown = visitor === undefined;
   const take = (made: string): void => {
-    isKnown = true;
     const { talk } = state;
     const isOther = talk.conversation !== null && talk.conversation !== made;
+    // A message that is being sent stays in its conversation.
+    if (isOther && talk.pending) return;
+    isKnown = true;
+    if (isOther) unwatch();
     state.set({
       ...isOther ? renewed(talk) : talk, conversation: made, problem: "", isUnreached: false,
       // The visitor's existing conversation has the answers to the form.
@@ -155,7 +159,7 @@ function createMaker(
 export function createSession(state: State, options: Options, api: Api): Session {
   /** Keys in flight: the stream may bring a reply, and the next be sent, before a POST ends. */
   const sending = new Set<string>();
-  const { follow, unwatch } = createFollower(state, api, () => {
+  const follower = createFollower(state, api, () => {
     state.set(renewed(state.talk));
     if (state.talk.isOpen) void begin();
   }, () => {
@@ -164,7 +168,8 @@ export function createSession(state: State, options: Options, api: Api): Session
     // What became of the message may have been lost with the frames.
     if (isAnswering(state.talk)) void deliver();
   });
-  const maker = createMaker(state, options, api, follow);
+  const { follow, unwatch } = follower;
+  const maker = createMaker(state, options, api, follower);
 
   const begin = async (): Promise<void> => {
     const { conversation, variables } = state.talk;

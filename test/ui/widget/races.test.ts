@@ -1,12 +1,15 @@
 // The chat widget where two things happen at once: a reply ends while its page is away, two tabs
 // write, a visitor is moved to another conversation in mid-reply.
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
 import { noBrowser } from "#support/browser.ts";
-import { openBeside } from "#support/server.ts";
-import { isAnswered, open, openTab, startWorld, type Seen } from "#support/widget-page.ts";
+import { newAssistant, openBeside } from "#support/server.ts";
+import {
+  isAnswered, open, openPage, openTab, startWorld, type Seen,
+} from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;
@@ -16,7 +19,9 @@ const system: System = {
   ...real,
   after: (ms, work) => real.after(ms === LIMITS.turnWaitMs ? turnWaitMs : ms, work),
 };
-const { model, server, withWidget, held, close } = await startWorld("refused", system);
+const {
+  model, server, host, browser, withWidget, held, close,
+} = await startWorld("refused", system);
 after(close);
 
 const lines = async ({ log }: Seen): Promise<string[]> =>
@@ -153,4 +158,78 @@ test("[WG328] a message that waited too long for an earlier reply is kept, and c
       assert.deepEqual(await lines(tab), expected);
     }
   });
+});
+
+/** The page of a signed-in visitor who has said something, and what begins a chat elsewhere. */
+const signedIn = async (): Promise<{ seen: Seen; beginElsewhere: () => Promise<string> }> => {
+  const { id, uuid } = await newAssistant(
+    server, { initial_message: "Hi!", desk: { visitor_may_ask: true } });
+  const made = await server.call("POST", `/user/assistants/${id}/identity-secret`);
+  const hash = createHmac("sha256", made.body.secret as string).update("ada").digest("hex");
+  const attributes = { "data-assistant": uuid, "data-user-id": "ada", "data-user-hash": hash };
+  assert.ok(browser);
+  const seen = await openPage(browser, host.add({ attributes }));
+  model.script(() => ({ tokens: ["Once."] }));
+  await open(seen);
+  await seen.say("First?");
+  await seen.log.getByText("Once.").waitFor();
+  await isAnswered(seen);
+  return {
+    seen,
+    beginElsewhere: async () => {
+      const { body } = await server.call("POST", "/conversations", {
+        body: { assistant_id: uuid, visitor: { id: "ada", hash }, anew: true },
+      });
+      return body.conversation_id as string;
+    },
+  };
+};
+
+test("[WG329] a signed-in visitor who has begun a chat elsewhere is moved to it with its stream", { skip, timeout }, async () => {
+  const { seen, beginElsewhere } = await signedIn();
+  const { page, log } = seen;
+  const reply = held(1);
+  await seen.say("Second?");
+  await log.getByText("One", { exact: true }).waitFor();
+  // The page does not ask where the visitor is while a reply is being written.
+  await page.reload();
+  await page.getByRole("button", { name: "Stop the reply" }).waitFor();
+  const there = await beginElsewhere();
+  reply.go();
+  await log.getByText("One two three four.").waitFor();
+  await isAnswered(seen);
+  const moved = page.waitForRequest((request) =>
+    request.url().includes(`${there}/stream`), { timeout: 10_000 });
+  await page.getByRole("button", { name: "Talk to a person" }).click();
+  await moved;
+  await page.getByText("A person has been asked to join.").waitFor();
+  assert.deepEqual(await lines(seen), ["Assistant: Hi!"]);
+  await page.context().close();
+});
+
+test("[WG329] a message sent before it is known that the visitor has begun elsewhere is answered where it was sent", { skip, timeout }, async () => {
+  const { seen, beginElsewhere } = await signedIn();
+  const { page, log } = seen;
+  await beginElsewhere();
+  const known = Promise.withResolvers<void>();
+  await page.route("**/api/conversations", async (route) => {
+    await known.promise;
+    await route.continue();
+  });
+  await page.reload();
+  await log.getByText("Once.").waitFor();
+  const reply = held(1);
+  const told = page.waitForResponse(/\/api\/conversations$/);
+  await seen.say("Second?");
+  await log.getByText("One", { exact: true }).waitFor();
+  known.resolve();
+  await told;
+  reply.go();
+  await log.getByText("One two three four.").waitFor();
+  await isAnswered(seen);
+  assert.deepEqual(await lines(seen), [
+    "Assistant: Hi!", "You: First?", "Assistant: Once.", "You: Second?",
+    "Assistant: One two three four.",
+  ]);
+  await page.context().close();
 });
