@@ -42,7 +42,10 @@ import { userCommands } from "./accounts/user-commands.ts";
 import { webhookCommands } from "./webhooks/webhooks.ts";
 
 export function createCommands(sql: Sql, search: SearchCommands) {
-  const records = { ...callCommands(sql), ...bulkCommands(sql, search), ...leadCommands(sql) };
+  const campaigns = campaignCommands(sql);
+  const records = {
+    ...callCommands(sql, campaigns), ...bulkCommands(sql, search), ...leadCommands(sql),
+  };
   return withDeeds(sql, {
     ...records,
     ...personCommands(sql, records),
@@ -53,7 +56,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...balanceCommands(sql),
     ...calendarCommands(sql),
     ...callbackCommands(sql),
-    ...campaignCommands(sql),
+    ...campaigns,
     ...conversationCommands(sql),
     ...costCommands(sql),
     ...evaluationCommands(sql),

@@ -8,7 +8,7 @@ import type { CommittedEvent } from "#events/events.ts";
 import { NOBODY, type AsNode } from "#storage/nodes/nodes.ts";
 import { together, type Sql } from "#storage/sql.ts";
 import { createOnce } from "./creation.ts";
-import { callDeletionCommands } from "./deletion.ts";
+import { callDeletionCommands, type Settling } from "./deletion.ts";
 import { callDeskCommands, createCallDeskMove } from "./desk.ts";
 import { createEnd } from "./ending.ts";
 import { IS_FINAL } from "./rows.ts";
@@ -18,7 +18,7 @@ import { callTransferCommands } from "./transfers.ts";
 
 type Args<Name extends keyof CallStore> = Parameters<CallStore[Name]>[0];
 
-export function callCommands(sql: Sql) {
+export function callCommands(sql: Sql, campaigns: Settling) {
   const rows = createCallRows(sql);
   const moveDesk = createCallDeskMove(sql, rows);
   const end = createEnd(sql, rows, moveDesk);
@@ -32,7 +32,7 @@ export function callCommands(sql: Sql) {
     "calls.end": end,
     "calls.finish": createFinish(sql, rows),
     ...callSweepCommands(sql, rows, end),
-    ...callDeletionCommands(sql, rows),
+    ...callDeletionCommands(sql, rows, campaigns),
   };
 }
 

@@ -4,6 +4,7 @@ import type { CallStore, DeletedCalls } from "#features/calls/records/records.ts
 import { isFinal } from "#features/calls/records/status.ts";
 import { placesOf, recordingsOf } from "#features/calls/records/transfers.ts";
 import { createNoteAudit } from "#storage/accounts/audit-log.ts";
+import type { campaignCommands } from "#storage/campaigns/commands.ts";
 import { createAccountAppender } from "#storage/events.ts";
 import type { CallRows } from "./steps.ts";
 import { createUnwanted } from "#storage/removals.ts";
@@ -11,12 +12,14 @@ import type { Sql } from "#storage/sql.ts";
 
 type Args<Name extends keyof CallStore> = Parameters<CallStore[Name]>[0];
 
-export function callDeletionCommands(sql: Sql, rows: CallRows) {
-  const remove = createDelete(sql, rows);
+export type Settling = Pick<ReturnType<typeof campaignCommands>, "campaigns.settle">;
+
+export function callDeletionCommands(sql: Sql, rows: CallRows, campaigns: Settling) {
+  const remove = createDelete(sql, rows, campaigns);
   return { "calls.delete": remove, "calls.deleteMany": createDeleteMany(sql, remove) };
 }
 
-function createDelete(sql: Sql, rows: CallRows) {
+function createDelete(sql: Sql, rows: CallRows, campaigns: Settling) {
   // The account's event numbers must have no gaps: its events stay, their contents go.
   const blankEvents = sql.prepare(`
     UPDATE events SET call_id = NULL, sequence = 0, type = 'call_deleted', data = @data
@@ -34,6 +37,10 @@ function createDelete(sql: Sql, rows: CallRows) {
     const call = await rows.find({ accountId, callId });
     if (!call) return { kind: "not_found" as const };
     if (!isFinal(call.status)) return { kind: "live" as const };
+    // Afterwards nobody knows whether its lead was reached, who would be called again.
+    const settled = call.leadId === null
+      ? []
+      : await campaigns["campaigns.settle"]({ accountId, leadId: call.leadId, now });
     const data = { type: "call_deleted", call_id: callId } as const;
     await blankEvents.run({ callId, data: JSON.stringify(data) });
     await removeDeliveries.run({ accountId, callId });
@@ -43,7 +50,7 @@ function createDelete(sql: Sql, rows: CallRows) {
     await remove.run({ callId });
     const recordings = recordingsOf(call);
     await unwanted.note(recordings.flatMap(placesOf), now);
-    return { kind: "deleted" as const, recordings, events: [event] };
+    return { kind: "deleted" as const, recordings, events: [...settled, event] };
   };
 }
 
