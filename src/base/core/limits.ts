@@ -10,7 +10,7 @@ export const LIMITS = {
   recogniserHintsMax: 100,
   /** Points of a call's jitter over time; an even count. In a longer call each covers more time. */
   jitterStretchesMax: 120,
-  /** Transfers a call's record keeps, the newest. */
+  /** Transfers a call's record keeps; the next one replaces the last without a leg of its own. */
   callTransfersMax: 50,
   /** How many times colleagues are called during one call. */
   warmTransfersMax: 5,

@@ -89,7 +89,7 @@ function createBegin(sql: Sql, rows: CallRows) {
       : { ...asked, status: "failed", outcome: "refused" };
     const transfers = withTransfer(call.transfers, transfer);
     await set.run({ callId, transfers: JSON.stringify(transfers) });
-    const number = transfers.length;
+    const number = transfers.indexOf(transfer) + 1;
     const events = [await publishStep(rows, call, number, transfer, at)];
     if (lasting === null) return { kind: "refused", reason: reason ?? "", events };
     const recordingFile = transfer.leg?.recordingFile ?? null;

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { monoWav } from "#audio/wav.ts";
 import { mayStep, WARM_STAGES, type TransferOutcome, type WarmStage } from "#features/calls/records/warm-stages.ts";
+import { LIMITS } from "#core/limits.ts";
 import { withRecordings } from "#features/webhooks/payloads.ts";
 import { auditBeside } from "#support/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
@@ -270,6 +271,26 @@ test("[WT14] a forbidden or unaffordable number is refused, and the reason is ke
     (await shown(id)).transfers.map(({ outcome }: { outcome: string }) => outcome),
     ["refused", "busy", "refused", "busy", "busy", "busy", "busy", "refused"]);
   assert.deepEqual(await problems(), []);
+});
+
+test("[WT111] however often a transfer is asked for, the others keep their ids and get their own outcomes", async () => {
+  const id = await talking();
+  assert.equal((await asked(id, "+19005550199")).kind, "refused");
+  const begun = await asked(id);
+  assert.deepEqual([begun.kind, "number" in begun && begun.number], ["begun", 2]);
+  for (let again = 0; again < LIMITS.callTransfersMax; again += 1) await asked(id, "+15550178");
+  await step(id, "over", "busy", 2);
+  const later = await asked(id);
+  assert.deepEqual(
+    [later.kind, "number" in later && later.number], ["begun", LIMITS.callTransfersMax]);
+  await step(id, "over", "declined", LIMITS.callTransfersMax);
+  await end(id);
+  await calls.finish({ id, accountId }, EVALUATED);
+  const { transfers } = await shown(id);
+  assert.equal(transfers.length, LIMITS.callTransfersMax);
+  assert.deepEqual(
+    [transfers[1], transfers.at(-1)].map(({ kind, outcome }) => [kind, outcome]),
+    [["warm", "busy"], ["warm", "declined"]]);
 });
 
 test("[WT15] the free balance decides how long both may talk; no more than the hold is charged", async () => {

@@ -75,10 +75,11 @@ export const withTransfer = (transfers: Transfers, added: Transfer): Transfer[] 
   const before = transfers.map((one) => one.status === "in-progress" && !one.leg
     ? failed(one, "Another transfer was asked for before this one was made.", added.createdAt)
     : one);
-  // Those with a leg of their own are kept: they are billed at the end of the call, and are few.
+  // Those with a leg of their own are kept: they are billed at the end of the call, and are few. No
+  // number changes, since a leg in progress is stepped by its number.
   const isFull = before.length >= LIMITS.callTransfersMax;
-  const dropped = isFull ? before.findIndex(({ leg }) => !leg) : -1;
-  return [...before.filter((_, at) => at !== dropped), added];
+  const replaced = isFull ? before.findLastIndex(({ leg }) => !leg) : -1;
+  return replaced === -1 ? [...before, added] : before.with(replaced, added);
 };
 
 /** Marks the newest cold transfer to a line as failed, even if the carrier reports it late. */
