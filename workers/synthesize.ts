@@ -161,7 +161,7 @@ let espeak: Promise<Espeak> | null = null;
 const ESPEAK_RATE = 165;
 const ESPEAK_CODES: Record<string, string> = { zh: "cmn", no: "nb" };
 
-async function openEspeak(): Promise<Espeak> {
+async function loadEspeak(): Promise<Espeak> {
   const { default: load } = (await import("@echogarden/espeak-ng-emscripten" as string)) as {
     default(): Promise<{ eSpeakNGWorker: new () => Promise<Espeak> }>;
   };
@@ -169,12 +169,18 @@ async function openEspeak(): Promise<Espeak> {
   return new loaded.eSpeakNGWorker();
 }
 
+/** One that could not be loaded, as when too many files are open, is loaded for the next text. */
+const openEspeak = (): Promise<Espeak> => (espeak ??= loadEspeak().catch((error: unknown) => {
+  espeak = null;
+  throw error;
+}));
+
 /** The engine counts Unicode characters, text indexes count UTF-16 units. */
 const unitsOf = (text: string, characters: number): number =>
   [...text].slice(0, characters).join("").length;
 
 async function speakEspeak({ text, voice, speed }: TextToSpeak): Promise<Sound> {
-  const engine = await (espeak ??= openEspeak());
+  const engine = await openEspeak();
   if (engine.set_voice(ESPEAK_CODES[voice] ?? voice) !== 0) throw new Error(`no voice for ${voice}`);
   engine.set_rate(Math.round(ESPEAK_RATE * speed));
   const rate = engine.get_samplerate();

@@ -1,10 +1,15 @@
 // The embedded voices and the demo recogniser as they are installed: Flite, eSpeak NG and
 // PocketSphinx, each in its own thread.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { after, test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { ProviderError } from "#core/faults.ts";
 import { createLogger } from "#core/logger.ts";
-import { createEmbeddedVoices, espeakMissing } from "#providers/speech/embedded/embedded-voices.ts";
+import { workerFile } from "#core/program.ts";
+import {
+  createEmbeddedVoices, espeakMissing, type SpokenText, type TextToSpeak,
+} from "#providers/speech/embedded/embedded-voices.ts";
 import { createPocketSphinx } from "#providers/speech/embedded/pocketsphinx.ts";
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer, TranscriptEvent,
@@ -190,6 +195,29 @@ test("[SP5] a language eSpeak NG lacks fails its utterance once, and no other", 
   assert.match(error.message, /no voice for xx/);
   assert.deepEqual(charsOf(await speak(voices.espeakNg, ["Hello."])), [6]);
   assert.deepEqual(received.kinds(), ["failed"]);
+});
+
+/** The first load of the package fails, as with too many open files. */
+const FAILING_ONCE = `data:text/javascript,
+  import { registerHooks } from "node:module";
+  let tries = 0;
+  registerHooks({ resolve: (name, context, next) => {
+    if (name.includes("espeak-ng") && (tries += 1) === 1) throw new Error("EMFILE");
+    return next(name, context);
+  } });`;
+
+test("[SP374] eSpeak NG that could not be loaded once is loaded for the next text", { skip: espeakMissing() ?? false }, async () => {
+  const worker = new Worker(workerFile("synthesize"), { execArgv: ["--import", FAILING_ONCE] });
+  const errors = [];
+  for (let stream = 1; stream <= 2; stream += 1) {
+    worker.postMessage({
+      stream, number: 0, engine: "espeak-ng", voice: "de", speed: 1, text: "Guten Tag.", rate: 8000,
+    } satisfies TextToSpeak);
+    const [spoken] = (await once(worker, "message")) as [SpokenText];
+    errors.push(spoken.error);
+  }
+  assert.deepEqual(errors, ["EMFILE", null]);
+  await worker.terminate();
 });
 
 const SENTENCES = [
