@@ -269,11 +269,37 @@ test("[ND90] a tls:// address is not connected to without TLS, and the log says 
     url: server.url.replace("nats:", "tls:"), cluster: "blue", system,
     log: {
       ...log, warn: ({ err }: { err: Error }) => warned.resolve(err.message),
-      info: ({ state }: { state: string }) => warned.resolve(state),
+      info: () => warned.resolve("connected"),
     } as never,
   });
   assert.equal(await warned.promise, "server does not support 'tls'");
   assert.equal(wire.state(), "down");
+  await wire.close();
+  await server.kill();
+});
+
+test("[WI225] each outage of NATS is a warning with its reasons, each once, and its end is logged", { skip: withoutNats, timeout: 60_000 }, async () => {
+  const server = await startNats();
+  const logged: string[] = [];
+  const wire = openNatsWire({
+    url: server.url, cluster: "blue", system,
+    log: {
+      ...log, warn: ({ err }: { err: Error }, text: string) => logged.push(`${text}: ${err.message}`),
+      info: (text: string) => logged.push(text),
+    } as never,
+  });
+  await until(() => wire.state() === "up");
+  const outage = [
+    "NATS is unreachable: NATS has ended the connection",
+    "NATS is unreachable: connection refused", "NATS is reachable",
+  ];
+  for (const count of [4, 7]) {
+    await server.kill();
+    await until(() => logged.length === count - 1);
+    await server.start();
+    await until(() => logged.length === count);
+  }
+  assert.deepEqual(logged, ["NATS is reachable", ...outage, ...outage]);
   await wire.close();
   await server.kill();
 });

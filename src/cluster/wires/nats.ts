@@ -2,7 +2,7 @@
 // ever, not the library, whose own reconnecting was seen to hang. Messages published while it is
 // down are dropped, not queued. Loaded when PARLEY_NATS_URL is set.
 import {
-  connect, errors, type ConnectionOptions, type NatsConnection, type Subscription,
+  connect, errors, type ConnectionOptions, type NatsConnection, type Status, type Subscription,
 } from "@nats-io/transport-node";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
@@ -38,7 +38,8 @@ class Link {
   readonly #options: NatsWireOptions;
   readonly #onConnection: (connection: NatsConnection) => void;
   #retry: Timer | null = null;
-  #isLogged = false;
+  /** Why it is down: each reason of an outage is logged once. */
+  readonly #reasons = new Set<string>();
 
   constructor(options: NatsWireOptions, onConnection: (connection: NatsConnection) => void) {
     this.#options = options;
@@ -47,7 +48,7 @@ class Link {
 
   /** Never rejects. */
   async open(): Promise<void> {
-    const { url, cluster, system, log } = this.#options;
+    const { url, cluster } = this.#options;
     try {
       const connection = await connect({
         ...optionsOf(url), name: `parley ${cluster}`,
@@ -64,10 +65,7 @@ class Link {
       this.#change("up");
       void this.#follow(connection);
     } catch (error) {
-      if (this.isClosed) return;
-      if (!this.#isLogged) log.warn({ err: error }, "NATS is unreachable");
-      this.#isLogged = true;
-      this.#retry = system.after(LIMITS.wireRetryMs, () => void this.open());
+      this.#failed(error as Error);
     }
   }
 
@@ -82,22 +80,42 @@ class Link {
 
   /** Abandons a broken connection: a new one is made, and all subjects are subscribed anew. */
   async #follow(connection: NatsConnection): Promise<void> {
-    for await (const { type } of connection.status()) {
-      if (type === "disconnect" || type === "close") break;
+    let last: Status | null = null;
+    for await (const status of connection.status()) {
+      if (status.type === "disconnect" || status.type === "close") break;
+      last = status;
     }
     if (this.isClosed) return;
     this.connection = null;
     this.#change("down");
-    this.#retry = this.#options.system.after(LIMITS.wireRetryMs, () => void this.open());
+    this.#failed(reasonOf(last));
+  }
+
+  #failed(error: Error): void {
+    if (this.isClosed) return;
+    const { system, log } = this.#options;
+    if (!this.#reasons.has(String(error))) log.warn({ err: error }, "NATS is unreachable");
+    this.#reasons.add(String(error));
+    this.#retry = system.after(LIMITS.wireRetryMs, () => void this.open());
   }
 
   #change(to: "up" | "down"): void {
     if (this.state === to) return;
     this.state = to;
-    if (!this.isClosed) this.#options.log.info({ state: to }, "the connection to NATS");
+    if (to === "up") {
+      this.#reasons.clear();
+      this.#options.log.info("NATS is reachable");
+    }
     if (to === "down") for (const give of [...this.waiting]) give(new WireFault("down"));
     for (const told of [...this.told]) told(to);
   }
+}
+
+/** The library gives no reason when a connection ends; what it said just before is one. */
+function reasonOf(last: Status | null): Error {
+  if (last?.type === "error") return last.error;
+  return new Error(last?.type === "staleConnection"
+    ? "NATS has stopped answering" : "NATS has ended the connection");
 }
 
 /** NATS reads login and TLS from its own options, not from an address. */
