@@ -35,7 +35,11 @@ export function answerMeanwhile(
     });
     mountHealth(server, () => reason);
     server.fallback(() => {
-      throw new Fault(503, `Try again later: ${reason}.`, { retryAfterS: LIMITS.startRetryS });
+      const error = `Try again later: ${reason}.`;
+      // No route is loaded yet that would know its shape: all of them at once.
+      throw new Fault(503, error, {
+        retryAfterS: LIMITS.startRetryS, extra: { status: false, success: false, error },
+      });
     });
     await server.listen(config.PARLEY_HOST, config.PARLEY_PORT);
   };
