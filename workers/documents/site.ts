@@ -151,14 +151,24 @@ export class Site {
     }
   }
 
+  /** Follows redirects to other sites too, as RFC 9309 says; after too many there are no rules. */
+  async #askRobots(
+    url: string, redirectsLeft = REDIRECTS_MAX,
+  ): Promise<Extract<OutboundReply, { kind: "reply" }>> {
+    const reply = await this.#get(url, PAGE_BYTES_MAX, { accept: "text/plain" });
+    if (reply.kind !== "reply") throw new Unreadable(reasonOf(reply));
+    const { status, headers: { location = "" } } = reply;
+    const next = status >= 300 && status < 400 ? canonical(location, url) : null;
+    return next && redirectsLeft > 0 ? this.#askRobots(next, redirectsLeft - 1) : reply;
+  }
+
   /** Without rules (4xx) all is allowed; if the request fails (5xx, no answer), nothing is. */
   async #mayRead(url: string): Promise<boolean> {
     const { origin } = new URL(url);
     let rules = this.#robots.get(origin);
     if (rules === undefined) {
       const address = `${origin}/robots.txt`;
-      const reply = await this.#get(address, PAGE_BYTES_MAX, { accept: "text/plain" });
-      if (reply.kind !== "reply") throw new Unreadable(reasonOf(reply));
+      const reply = await this.#askRobots(address);
       const text = reply.status === 200 ? reply.body.toString("utf8", 0, ROBOTS_BYTES_MAX) : "";
       rules = reply.status >= 500 ? "forbidden" : parseRobots(address, text);
       this.#robots.set(origin, rules);

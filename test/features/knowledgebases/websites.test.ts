@@ -19,7 +19,7 @@ const server = await startTestServer({
 });
 after(() => server.close());
 
-type Page = string | Buffer | { status: number };
+type Page = string | Buffer | { status: number; location?: string };
 
 /** `asked`: paths with how they were answered. `named`: the site says what state a page is in. */
 async function newSite(pages: Record<string, Page>, { isNamed = false } = {}) {
@@ -34,6 +34,7 @@ async function newSite(pages: Record<string, Page>, { isNamed = false } = {}) {
     response.writeHead(status, {
       "content-type": path.includes(".xml") ? "application/xml" : "text/html",
       ...(etag === undefined ? {} : { etag }),
+      ...(!isText && page.location !== undefined ? { location: page.location } : {}),
     });
     response.end(isText && !isKnown ? page : "");
   }));
@@ -199,4 +200,18 @@ test("[KB131] an owner can set robots.txt aside for their own site, and the audi
     body: { name: "T", type: "text", text: "T", ignore_robots: true },
   });
   assert.equal(text.status, 422);
+});
+
+test("[KB382] robots.txt is found behind five redirects, also at another site; behind more there is none", async () => {
+  const rules = await newSite({ "/rules": "User-agent: *\nDisallow: /" });
+  const to = (location: string): Page => ({ status: 301, location });
+  const pages = {
+    "/": "<p>Home.</p>", "/1": to("/2"), "/2": to("/3"), "/3": to("/4"), "/4": to(`${rules.url}/rules`),
+  };
+  const five = await newSite({ ...pages, "/robots.txt": to("/1") });
+  const six = await newSite({ ...pages, "/robots.txt": to("/0"), "/0": to("/1") });
+  const id = await newKnowledgebase(server);
+  const forbidden = await add(id, { url: `${five.url}/` });
+  assert.match((await documentOf(id, forbidden)).failure_reason as string, /robots\.txt/);
+  assert.deepEqual(await textsOf(id, await add(id, { url: `${six.url}/` })), ["Home."]);
 });
