@@ -97,6 +97,21 @@ test("[SP288] an amount in thousands or millions is said with its unit behind th
   }
 });
 
+const RANGES: [language: string, written: string, said: string][] = [
+  ["en", "It costs $10-20.", "It costs ten to twenty dollars."],
+  ["en", "It costs $10–$20, or $1,500-2,000.", "It costs ten to twenty dollars, or one thousand five hundred to two thousand dollars."],
+  ["en", "$9.99-19.99 or $10-15k.", "nine dollars and ninety-nine cents to nineteen dollars and ninety-nine cents or ten to fifteen thousand dollars."],
+  ["en", "Open 9am-5pm or 10:30-11:00.", "Open nine A M to five P M or ten thirty to eleven o'clock."],
+  ["de", "Es kostet 10-20 €, also 10 € – 20 €.", "Es kostet zehn bis zwanzig Euro, also zehn bis zwanzig Euro."],
+  ["es", "Cuesta 10-20 €.", "Cuesta diez a veinte euros."],
+  ["fr", "Ça coûte 10-20 €, 9h-17h.", "Ça coûte dix à vingt euros, neuf heures à dix-sept heures."],
+  ["it", "10-20 €", "10-20 euro"],
+];
+
+test("[SP375] ranges of amounts and hours are said with the word between their ends", () => {
+  for (const [language, written, said] of RANGES) assert.equal(spokenForm(written, language), said);
+});
+
 test("[SP289] 24/7, 24h/24 and 24:00 are said as people say them", () => {
   assert.equal(spokenForm("We are open 24/7.", "en"), "We are open twenty-four seven.");
   assert.equal(spokenForm("24/7 erreichbar", "de"), "vierundzwanzig sieben erreichbar");

@@ -83,6 +83,21 @@ function sayMoney(
   return Number(whole) === 0 ? rest : `${main} ${words.and} ${rest}`;
 }
 
+const MONEY_RANGE = new RegExp(
+  String.raw`(?<![\p{L}\d.,–-])(?:(${SIGN})\s?(${AMOUNT})\s?[–-]\s?(?:\1\s?)?(${AMOUNT})|(${AMOUNT})\s?(?:${SIGN})?\s?[–-]\s?(${AMOUNT})\s?(${SIGN}))(?![\d–-]|(?!\s?(?:${SCALE})(?!\p{L}))\p{L})`, "gu");
+
+/** `$10-20` as `10 to $20`, so that the currency is said once, behind both. */
+function sayMoneyRanges(spelling: Spelling, words: LanguageWords): void {
+  spelling.replace(MONEY_RANGE, ([, sign = "", low, high, first, second, behind = ""]) => {
+    const [from, to] = [low ?? first ?? "", high ?? second ?? ""];
+    const [least, most] = [partsOf(from, words), partsOf(to, words)];
+    // A smaller number behind is subtracted.
+    if (!least || !most || Number(least[0]) > Number(most[0])) return null;
+    const whole = least[1] === "" ? from : `${sign}${from}${behind}`;
+    return `${whole} ${words.to} ${sign}${to}${behind}`;
+  });
+}
+
 const scaledPatterns = new Map<LanguageWords, RegExp>();
 
 function scaledPattern(words: LanguageWords): RegExp {
@@ -145,6 +160,8 @@ const ISO_DATE = /(?<![\d-])(\d{4})-(\d\d)-(\d\d)(?![\d-])/g;
 const DOT_DATE = /(?<![\d.])(\d{1,2})\.(\d{1,2})\.(\d{4})(?![\d.]\d)/g;
 const SLASH_DATE = /(?<![\d/])(\d{1,2})\/(\d{1,2})\/(\d{4})(?![\d/])/g;
 const CLOCK = /(?<![\d:.,])([01]?\d|2[0-3]|24(?=:00)):([0-5]\d)(?![\d:])(\s?[AP] M)?/g;
+/** `9am-5pm`, `9h-17h`. */
+const HOUR_RANGE = /(?<=\d ?(?:[AP] M|h(?:[0-5]\d)?)) ?[–-] ?(?=\d)/g;
 const FRENCH_CLOCK = /(?<![\d:.,])([01]?\d|2[0-3])\s?h\s?([0-5]\d)?(?!\p{L})/gu;
 
 const FRENCH_GROUPS = /(?<![\d.,+] ?)[1-9]\d{0,2}(?: \d{3}){1,4}(?! ?\d)/g;
@@ -292,6 +309,7 @@ function sayQuantities(
   if (language === "fr") {
     spelling.replace(FRENCH_GROUPS, ([text]) => text.replaceAll(" ", "\u202F"));
   }
+  if (words) sayMoneyRanges(spelling, words);
   if (words) sayScaled(spelling, words);
   spelling.replace(MONEY, ([, sign, amount, amountFirst, signBehind]) =>
     sayMoney(sign ?? signBehind ?? "", amount ?? amountFirst ?? "", language, words));
@@ -306,6 +324,7 @@ function sayQuantities(
 
 function sayTimes(spelling: Spelling, language: string, words: LanguageWords): void {
   sayDays(spelling, language, words);
+  spelling.replace(HOUR_RANGE, ` ${words.to} `);
   spelling.replace(CLOCK, ([, hour, minute, half = ""]) => (half === ""
     ? words.clock(Number(hour), Number(minute))
     : `${Number(hour)}${minute === "00" ? "" : ` ${minute}`}${half}`));
