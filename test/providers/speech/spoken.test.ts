@@ -112,6 +112,12 @@ test("[SP375] ranges of amounts and hours are said with the word between their e
   for (const [language, written, said] of RANGES) assert.equal(spokenForm(written, language), said);
 });
 
+test("[SP377] a plus behind a number or a letter is said", () => {
+  assert.equal(spokenForm("50%+ of 100+ got an A+.", "en"),
+    "fifty percent plus of one hundred plus got an A plus.");
+  assert.equal(spokenForm("über 50+ Leute", "de"), "über fünfzig plus Leute");
+});
+
 test("[SP289] 24/7, 24h/24 and 24:00 are said as people say them", () => {
   assert.equal(spokenForm("We are open 24/7.", "en"), "We are open twenty-four seven.");
   assert.equal(spokenForm("24/7 erreichbar", "de"), "vierundzwanzig sieben erreichbar");

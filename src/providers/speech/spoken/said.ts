@@ -291,6 +291,7 @@ function saySigns(spelling: Spelling, words: LanguageWords): void {
   spelling.replace(/(?<![\d/])24 ?\/ ?7(?![\d/])/g, "24 7");
   spelling.replace(/(?<=\d) ?[*×] ?(?=\d)/g, ` ${words.times} `);
   spelling.replace(/(?<=\d) ?\+ ?(?=\d)/g, ` ${words.plus} `);
+  spelling.replace(/(?<=[\p{L}\d])\+(?![\p{L}\d+])/gu, ` ${words.plus}`);
   spelling.replace(/(?<=[\p{L}\d]) ?= ?(?=[\p{L}\d])/gu, ` ${words.equals} `);
   spelling.replace(/(?<=\d) [-−] (?=\d)/g, ` ${words.minus} `);
   spelling.replace(/(?<=\d) ?\/ ?(?=\d)/g, ` ${words.slash} `);
