@@ -112,6 +112,20 @@ test("[SP375] ranges of amounts and hours are said with the word between their e
   for (const [language, written, said] of RANGES) assert.equal(spokenForm(written, language), said);
 });
 
+const FRACTIONS: [language: string, written: string, said: string][] = [
+  ["en", "Add 1/2 cup, 3/4 of it for 3 1/2 hours.", "Add one half cup, three quarters of it for three and one half hours."],
+  ["en", "Page 1/2, room 5/6.", "Page one slash two, room five slash six."],
+  ["de", "3/4 davon, 1 1/2 Tassen.", "drei Viertel davon, eins und ein halb Tassen."],
+  ["es", "3/4 de hora", "tres cuartos de hora"],
+  ["fr", "1/3 du prix", "un tiers du prix"],
+];
+
+test("[SP376] halves, thirds and quarters of something are said as fractions", () => {
+  for (const [language, written, said] of FRACTIONS) {
+    assert.equal(spokenForm(written, language), said);
+  }
+});
+
 test("[SP377] a plus behind a number or a letter is said", () => {
   assert.equal(spokenForm("50%+ of 100+ got an A+.", "en"),
     "fifty percent plus of one hundred plus got an A plus.");

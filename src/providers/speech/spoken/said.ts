@@ -287,7 +287,14 @@ function sayThousands(spelling: Spelling, words: LanguageWords): void {
   });
 }
 
+const FRACTION = /(?<![\d.,/:])(?:(\d{1,3}) ([1-3]\/[2-4])|([1-3]\/[2-4])(?= \p{L}))(?![\d/])/gu;
+
 function saySigns(spelling: Spelling, words: LanguageWords): void {
+  spelling.replace(FRACTION, ([, whole, rest, alone]) => {
+    const said = words.fractions[rest ?? alone ?? ""];
+    if (said === undefined) return null;
+    return whole === undefined ? said : `${words.cardinal(whole)} ${words.and} ${said}`;
+  });
   spelling.replace(/(?<![\d/])24 ?\/ ?7(?![\d/])/g, "24 7");
   spelling.replace(/(?<=\d) ?[*×] ?(?=\d)/g, ` ${words.times} `);
   spelling.replace(/(?<=\d) ?\+ ?(?=\d)/g, ` ${words.plus} `);

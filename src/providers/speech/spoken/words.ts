@@ -20,6 +20,8 @@ export interface LanguageWords {
   and: string;
   /** Between the two ends of a range. */
   to: string;
+  /** Said with the slash where a word follows, or a whole number precedes. */
+  fractions: Readonly<Record<string, string>>;
   /** Before a number, for `#`. */
   number: string;
   decimal: string;
@@ -97,6 +99,10 @@ const ENGLISH: LanguageWords = {
   clock: (hour, minute) => minute === 0
     ? `${hour} o'clock`
     : `${hour} ${minute < 10 ? `oh ${minute}` : minute}`,
+  fractions: {
+    "1/2": "one half", "1/3": "one third", "2/3": "two thirds", "1/4": "one quarter",
+    "3/4": "three quarters",
+  },
   abbreviations: once(() => [
     short({
       "Mr.": "Mister", "Mrs.": "Missus", "Ms.": "Miss", "Dr.": "Doctor", "Prof.": "Professor",
@@ -137,6 +143,10 @@ const GERMAN: LanguageWords = {
   },
   clock: (hour, minute) =>
     `${hour === 1 ? "ein" : hour} Uhr${minute === 0 ? "" : ` ${minute}`}`,
+  fractions: {
+    "1/2": "ein halb", "1/3": "ein Drittel", "2/3": "zwei Drittel", "1/4": "ein Viertel",
+    "3/4": "drei Viertel",
+  },
   abbreviations: once(() => [
     short({
       "z. B.": "zum Beispiel", "d. h.": "das heißt", "u. a.": "unter anderem",
@@ -173,6 +183,10 @@ const SPANISH: LanguageWords = {
     ...scaled(["un millón de", "millones de"], "millón", "millones", "M"),
   },
   clock: (hour, minute) => `${hour === 1 ? "una" : hour}${minute === 0 ? "" : ` y ${minute}`}`,
+  fractions: {
+    "1/2": "medio", "1/3": "un tercio", "2/3": "dos tercios", "1/4": "un cuarto",
+    "3/4": "tres cuartos",
+  },
   abbreviations: once(() => [
     short({
       "Sr.": "señor", "Sra.": "señora", "Srta.": "señorita", "Dr.": "doctor", "Dra.": "doctora",
@@ -204,6 +218,10 @@ const FRENCH: LanguageWords = {
   },
   clock: (hour, minute) =>
     `${hour === 1 ? "une" : hour} heure${hour > 1 ? "s" : ""}${minute === 0 ? "" : ` ${minute}`}`,
+  fractions: {
+    "1/2": "un demi", "1/3": "un tiers", "2/3": "deux tiers", "1/4": "un quart",
+    "3/4": "trois quarts",
+  },
   abbreviations: once(() => [
     short({
       "M.": "monsieur", Mme: "madame", Mlle: "mademoiselle", Dr: "docteur",
