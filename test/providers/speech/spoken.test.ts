@@ -115,6 +115,8 @@ test("[SP375] ranges of amounts and hours are said with the word between their e
 const FRACTIONS: [language: string, written: string, said: string][] = [
   ["en", "Add 1/2 cup, 3/4 of it for 3 1/2 hours.", "Add one half cup, three quarters of it for three and one half hours."],
   ["en", "Page 1/2, room 5/6.", "Page one slash two, room five slash six."],
+  ["en", "Closed on 3/4 all day.", "Closed on three slash four all day."],
+  ["en", "Come 3/4 at noon.", "Come three slash four at noon."],
   ["de", "3/4 davon, 1 1/2 Tassen.", "drei Viertel davon, eins und ein halb Tassen."],
   ["es", "3/4 de hora", "tres cuartos de hora"],
   ["fr", "1/3 du prix", "un tiers du prix"],

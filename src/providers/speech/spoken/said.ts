@@ -287,7 +287,8 @@ function sayThousands(spelling: Spelling, words: LanguageWords): void {
   });
 }
 
-const FRACTION = /(?<![\d.,/:])(?:(\d{1,3}) ([1-3]\/[2-4])|([1-3]\/[2-4])(?= \p{L}))(?![\d/])/gu;
+/** `on 3/4` and `3/4 at noon`, `3/4 a las 10`, `3/4 à 10h` are days. */
+const FRACTION = /(?<![\d.,/:])(?:(\d{1,3}) ([1-3]\/[2-4])|(?<!\bon )([1-3]\/[2-4])(?= \p{L})(?! (?:at|a|à) ))(?![\d/])/giu;
 
 function saySigns(spelling: Spelling, words: LanguageWords): void {
   spelling.replace(FRACTION, ([, whole, rest, alone]) => {
