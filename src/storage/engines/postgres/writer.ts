@@ -233,6 +233,23 @@ function createCrew(
   };
 }
 
+/** Whether writes have a session: the database may have room for those of reads and beats only. */
+function createRoom(links: Link[], reach: Reach, system: System) {
+  let noneSinceMs: number | null = null;
+  return {
+    look: (): void => {
+      const isThere = links.some((link) => link.current() !== null);
+      noneSinceMs = isThere ? null : noneSinceMs ?? system.monotonicMs();
+    },
+    failure: (): StorageFailure | null => {
+      const isOver = noneSinceMs !== null
+        && system.monotonicMs() - noneSinceMs >= LIMITS.databaseGoneMs;
+      return reach.failure()
+        ?? (isOver ? new StorageFailure("the database takes no connection for writes") : null);
+    },
+  };
+}
+
 /** Frees the command's room in the backlog, whichever way it is answered. */
 function answersOf(
   resolve: (value: never) => void, reject: (error: unknown) => void, leave: () => void,
@@ -275,8 +292,10 @@ export function createWriter(
     lines.retry(system.monotonicMs());
     crew.flush();
   });
+  const { look, failure: failureNow } = createRoom(links, reach, system);
   const impatience = system.every(LIMITS.databaseRetryMs, () => {
-    const failure = reach.failure();
+    look();
+    const failure = failureNow();
     if (!failure) return;
     for (const { reject } of lines.expire(system.monotonicMs())) reject(failure);
   });
@@ -302,7 +321,7 @@ export function createWriter(
     write: (command, args) => new Promise((resolve, reject) => {
       const isPatient = PATIENT.has(command);
       if (closing) return reject(new StorageFailure("the database was closed"));
-      const failure = reach.failure();
+      const failure = failureNow();
       if (failure && !isPatient) return reject(failure);
       const lock = lockOf(command, args);
       if (!backlog.enter(lock, isPatient)) {
@@ -314,8 +333,8 @@ export function createWriter(
       });
       schedule();
     }),
-    failure: () => reach.failure(),
-    isRefusing: () => reach.failure() !== null || wasRefused() || lines.isHolding(),
+    failure: failureNow,
+    isRefusing: () => failureNow() !== null || wasRefused() || lines.isHolding(),
     close: () => (closing ??= close()),
   };
 }
