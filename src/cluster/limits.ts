@@ -18,6 +18,7 @@ interface ShareOptions {
 /** Asked of the node that holds a window. */
 type LimitFamily = {
   take: { body: { limiter: string; key: string }; answer: RateDecision };
+  giveBack: { body: { limiter: string; key: string }; answer: null };
 };
 
 /** The node that holds a window: all nodes compute the same; most windows stay when one goes. */
@@ -35,24 +36,38 @@ export function shareLimits<Name extends string>(
   { cluster: { nodeId, alive }, wire, log }: ShareOptions, limiters: Record<Name, RateLimiter>,
 ): Record<Name, SharedRateLimiter> {
   const questions = createQuestions<LimitFamily>({
-    of: "limit", waitMs: { take: LIMITS.askLimitMs }, wire, log,
+    of: "limit", waitMs: { take: LIMITS.askLimitMs, giveBack: LIMITS.askLimitMs }, wire, log,
   });
   const own = new Map<string, RateLimiter>(Object.entries<RateLimiter>(limiters));
+  const ownOf = (name: string): RateLimiter => {
+    const known = own.get(name);
+    if (!known) throw new Error(`no limiter is called ${name}`);
+    return known;
+  };
   questions.answer(String(nodeId), {
-    take: async ({ limiter, key }) => {
-      const known = own.get(limiter);
-      if (!known) throw new Error(`no limiter is called ${limiter}`);
-      return known.take(key);
+    take: async ({ limiter, key }) => ownOf(limiter).take(key),
+    giveBack: async ({ limiter, key }) => {
+      ownOf(limiter).giveBack(key);
+      return null;
     },
   });
-  const take = (name: string, limiter: RateLimiter, key: string) => {
+  const holderOfWindow = (name: string, key: string): string | null => {
     const holder = holderOf(`${name} ${key}`, alive().map(({ id }) => id));
-    if (holder === null || holder === nodeId) return limiter.take(key);
-    // A node of another version may not have this limiter.
-    return questions.ask(String(holder), "take", { limiter: name, key })
-      .catch(() => limiter.take(key));
+    return holder === null || holder === nodeId ? null : String(holder);
   };
-  const shared = [...own].map(([name, limiter]): [string, SharedRateLimiter] =>
-    [name, { take: (key) => take(name, limiter, key) }]);
+  const shared = [...own].map(([name, limiter]): [string, SharedRateLimiter] => [name, {
+    take: (key) => {
+      const holder = holderOfWindow(name, key);
+      if (holder === null) return limiter.take(key);
+      // A node of another version may not have this limiter.
+      return questions.ask(holder, "take", { limiter: name, key }).catch(() => limiter.take(key));
+    },
+    giveBack: async (key) => {
+      const holder = holderOfWindow(name, key);
+      if (holder === null) return limiter.giveBack(key);
+      await questions.ask(holder, "giveBack", { limiter: name, key })
+        .catch(() => limiter.giveBack(key));
+    },
+  }]);
   return Object.fromEntries(shared) as Record<Name, SharedRateLimiter>;
 }

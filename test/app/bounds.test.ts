@@ -103,6 +103,34 @@ test("[CF78] the operator limits messages under way, a conversation's length and
   assert.match(JSON.stringify(endpoints[1]?.body), /more than 1 webhook endpoint/);
 });
 
+test("[LM85] messages refused with 503 do not count against the conversation's rate", async () => {
+  const limited = await startTestServer({
+    env: {
+      PARLEY_MODEL_URL: model.url, PARLEY_TURNS_MAX: "1", PARLEY_RATE_LIMITS: "on",
+      PARLEY_RATE_CONVERSATION_PER_MINUTE: "2",
+    },
+  });
+  const { uuid: assistantUuid } = await newAssistant(limited);
+  const [busy, uuid] = [
+    await newConversation(limited, assistantUuid), await newConversation(limited, assistantUuid),
+  ];
+  const [asked, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  model.script(() => {
+    asked.resolve();
+    return { tokens: ["a"], hold: held.promise };
+  });
+  const say = async (to: string) => (await limited.call("POST", `/conversations/${to}/messages`, {
+    body: { message: "Hello" },
+  })).status;
+  const first = say(busy);
+  await asked.promise;
+  for (let time = 0; time < 4; time += 1) assert.equal(await say(uuid), 503);
+  held.resolve();
+  assert.equal(await first, 200);
+  assert.deepEqual([await say(uuid), await say(uuid), await say(uuid)], [200, 200, 429]);
+  await limited.close();
+});
+
 test("[CF101] the operator sets how long a model server may be silent", async () => {
   const never = new Promise<void>(() => {});
   const uuid = await newConversation(server, assistant.uuid);

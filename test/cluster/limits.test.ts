@@ -46,6 +46,8 @@ test("[WI31] one node counts a key's requests for all; while it does not answer 
   };
   const keys = Array.from({ length: 12 }, (_, index) => `key ${index}`);
   assert.equal(await passages(keys, 3), COUNT * keys.length);
+  for (const key of keys) await limiters[1]?.giveBack(key);
+  assert.equal(await passages(keys, 2), keys.length, "each key has one passage back");
   const refused = await limiters[0]?.take("key 0");
   assert.ok(refused && !refused.allowed && refused.limit === COUNT && refused.retryAfterMs > 0);
 

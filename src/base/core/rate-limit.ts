@@ -21,11 +21,14 @@ export interface RateDecision {
 export interface SharedRateLimiter {
   /** As that of RateLimiter. */
   take(key: string): RateDecision | Promise<RateDecision>;
+  /** The key's newest passage does not count: nothing was done for it. Never rejects. */
+  giveBack(key: string): void | Promise<void>;
 }
 
 export interface RateLimiter extends SharedRateLimiter {
   /** Counts one passage of the key when it is allowed. A refused attempt does not count. */
   take(key: string): RateDecision;
+  giveBack(key: string): void;
   /** What `take` would say before it counts. */
   look(key: string): RateDecision;
 }
@@ -99,6 +102,7 @@ export function createRateLimiter(
       if (times.length > keepMax) times.shift();
       return { ...tightest(times, now), allowed: true, retryAfterMs: 0 };
     },
+    giveBack: (key) => void windows.get(key)?.times.pop(),
     look: (key) => tightest(windows.get(key)?.times ?? [], system.monotonicMs()),
   };
 }

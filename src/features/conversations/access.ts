@@ -1,7 +1,7 @@
 // Access control of public conversations: allowed origins, rate limits, and the source of a stream.
 // Shared by the HTTP routes and the socket, so that neither can be laxer than the other.
 import type { Assistant, OriginLists } from "#features/assistants/assistants.ts";
-import { Fault } from "#core/faults.ts";
+import { Fault, StorageFailure } from "#core/faults.ts";
 import { conversationTopic } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import { addressKey } from "#core/networks.ts";
@@ -50,6 +50,8 @@ export interface Access {
   preflightAllowed(path: string, uuid: string, http: HttpRequest): Promise<boolean>;
   assertMayCreate(http: HttpRequest): Promise<void>;
   assertMaySend(conversationUuid: string): Promise<void>;
+  /** What the server had no room for, or could not store, does not count as a message. */
+  uncountedIf503<T>(conversationUuid: string, sending: Promise<T>): Promise<T>;
   assertMayType(conversationUuid: string): void;
   streamOf(conversation: Pick<Conversation, "uuid" | "accountId">): Pick<StreamRequest, "source" | "sessionsMax">;
 }
@@ -99,6 +101,12 @@ export function createAccess(options: AccessOptions): Access {
       const decision = await limiters?.send.take(uuid);
       if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");
     },
+    uncountedIf503: (uuid, sending) => sending.catch(async (error: unknown) => {
+      const is503 = error instanceof StorageFailure
+        || (error instanceof Fault && error.status === 503);
+      if (is503) await limiters?.send.giveBack(uuid);
+      throw error;
+    }),
     assertMayType: (uuid) => {
       const decision = limiters?.typing.take(uuid);
       if (decision && !decision.allowed) throw rateLimitFault(decision.retryAfterMs, "conversation");

@@ -237,8 +237,8 @@ function sendRoute(options: ConversationRouteOptions): Route {
       const stream = access.streamOf(conversation);
       const idempotencyKey = key ?? ui?.key ?? null;
       const answer = async (): Promise<Reply> => {
-        const first = await conversations.send(
-          { uuid, text, idempotencyKey, attachments: files });
+        const first = await access.uncountedIf503(uuid, conversations.send(
+          { uuid, text, idempotencyKey, attachments: files }));
         const sent = ui?.regenerates === true && key === null && first.kind === "repeated"
           ? await conversations.send({ uuid, text, idempotencyKey: null })
           : first;

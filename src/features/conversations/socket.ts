@@ -112,7 +112,8 @@ async function run(
       const { message } = validateMessage({ message: command.message });
       const idempotencyKey = readIdempotencyKey(command.idempotency_key);
       await access.assertMaySend(uuid);
-      const sent = await conversations.send({ uuid, text: message, idempotencyKey });
+      const sent = await access.uncountedIf503(
+        uuid, conversations.send({ uuid, text: message, idempotencyKey }));
       if (sent.kind === "stored") return ["send_result", STORED_BODY];
       const result = await sent.result;
       return ["send_result", { turn_id: sent.turnId, ...replyBody(result) }];

@@ -93,7 +93,8 @@ function sendRoute({ conversations, assistants, access, streams }: TestRouteOpti
       await access.assertMaySend(uuid);
       const stream = access.streamOf(conversation);
       const answer = async (): Promise<Reply> => answerSent(
-        await conversations.send({ uuid, text: body.message, idempotencyKey, draft }),
+        await access.uncountedIf503(
+          uuid, conversations.send({ uuid, text: body.message, idempotencyKey, draft })),
         http, { streams, stream });
       return wantsEvents(http) ? streams.withPlace(stream, answer) : answer();
     },
