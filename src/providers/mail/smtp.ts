@@ -97,7 +97,12 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
   const attempt = async ({ id, to, replyTo, ...mail }: Mail & { id: string }): Promise<void> => {
     const messageId = `<${id}>`;
     try {
-      const transport = await (opening ??= open());
+      // What could not be loaded, as when too many files are open, is loaded for the next mail.
+      opening ??= open().catch((error: unknown) => {
+        opening = null;
+        throw error;
+      });
+      const transport = await opening;
       await transport.sendMail({
         ...mail, messageId, from: addressOf(from), to: addressOf(to),
         headers: { "Auto-Submitted": "auto-generated" },
