@@ -237,6 +237,11 @@ function createExtras(
     askTranscript: () => transcript.open(options.visitor?.email ?? ""),
   }, say);
   parts.say.prepend(attaching.input, attaching.button);
+  for (const { element } of [transcript, callback]) {
+    element.addEventListener("click", () => {
+      if (element.hidden) parts.box.focus();
+    });
+  }
   parts.close.before(menu.toggle);
   return {
     /** Above the message box. */
@@ -279,6 +284,7 @@ export function openPanel(given: ShellParts & { root: HTMLElement }): Panel {
   const view: Panel = {
     draw: (shown) => {
       const { talk } = shown;
+      const focused = panel.contains(shadow.activeElement) ? shadow.activeElement : null;
       if (talk.settings !== labelled) {
         label(parts, options, say, shown);
         form.label(talk.settings);
@@ -300,6 +306,8 @@ export function openPanel(given: ShellParts & { root: HTMLElement }): Panel {
       drawNotice(parts, say, shown);
       show(talk.isOpen);
       log.draw(talk);
+      // Out of the panel, keys would no longer reach it.
+      if (focused?.closest("[hidden]")) view.focus();
     },
     placeCall: (next) => {
       const isHere = panel.open && (bar ?? panel).contains(shadow.activeElement);
@@ -313,7 +321,8 @@ export function openPanel(given: ShellParts & { root: HTMLElement }): Panel {
       if (!panel.open) return;
       if (bar) return bar.querySelector<HTMLElement>(".end")?.focus();
       const asked = [form.element, opinion.element].find((element) => !element.hidden);
-      const first = asked ? asked.querySelector("input, textarea") : box;
+      const first = asked?.querySelector("input, textarea")
+        ?? (parts.say.hidden ? parts.renew : box);
       if (first instanceof HTMLElement) first.focus();
     },
   };

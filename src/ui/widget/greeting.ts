@@ -44,9 +44,11 @@ interface Parts {
   name: string;
   say: Say;
   open(): void;
+  /** It was dismissed by a button that had the focus. */
+  dismissed(): void;
 }
 
-export function createGreeting({ name, say, open }: Parts) {
+export function createGreeting({ name, say, open, dismissed }: Parts) {
   const text = make("button", { type: "button", class: "words", dir: "auto" });
   const dismiss = make("button", { type: "button" }, icon(ICONS.close));
   const element = make("div", { class: "greeting", hidden: "", role: "status" }, text, dismiss);
@@ -55,7 +57,11 @@ export function createGreeting({ name, say, open }: Parts) {
   const hide = (): void => {
     element.hidden = true;
   };
-  dismiss.addEventListener("click", hide);
+  dismiss.addEventListener("click", () => {
+    const hadFocus = dismiss.matches(":focus");
+    hide();
+    if (hadFocus) dismissed();
+  });
   text.addEventListener("click", () => {
     hide();
     open();
