@@ -5,7 +5,7 @@ import { fieldsOf, type Options } from "./options.ts";
 import type { Shown } from "./view.ts";
 import { chime } from "./sound.ts";
 import { apply, fromHistory, isAnswering, isStored, renewed, type Talk } from "./store.ts";
-import { watch, type Frame } from "./stream.ts";
+import { pauseAfter, watch, type Frame } from "./stream.ts";
 
 /** How long `typing_started` counts; it is repeated while the person goes on typing. */
 const TYPING_MS = 6000;
@@ -61,12 +61,16 @@ function createFollower(
     watching?.abort();
     watching = null;
   };
-  const reload = async (conversation: string): Promise<void> => {
+  const reload = async (conversation: string, failures = 0): Promise<void> => {
     const read = await api.history(conversation).catch(() => null);
-    if (read && state.talk.conversation === conversation) {
+    if (state.talk.conversation !== conversation || state.signal.aborted) return;
+    if (read) {
       state.set(fromHistory(state.talk, read.messages, read.desk));
-      reset();
+      return reset();
     }
+    // The stream goes on behind the gap and will not bring what is missing.
+    await pauseAfter(failures, state.signal);
+    if (watching) return reload(conversation, failures + 1);
   };
   const take = (frames: Frame[], conversation: string): void => {
     let next = state.talk;

@@ -86,6 +86,31 @@ test("[WG326] a reply that ended beyond the kept event log is shown, the next me
   });
 });
 
+test("[WG331] a history that the server does not give at first is asked for again", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    const found = conversationOf(seen);
+    const reply = held(2);
+    await open(seen);
+    const uuid = await found;
+    await seen.say("Hello");
+    await seen.log.getByText("One two", { exact: true }).waitFor();
+    await seen.page.context().setOffline(true);
+    reply.go();
+    await finished(uuid, 2);
+    await trim();
+    await seen.page.route(`**/conversations/${uuid}`, (route) => route.fulfill({
+      status: 503, json: { status: false, error: "The server is overloaded." },
+      headers: { "Access-Control-Allow-Origin": "*" },
+    }), { times: 1 });
+    const refused = seen.page.waitForResponse((response) => response.status() === 503);
+    await seen.page.context().setOffline(false);
+    await refused;
+    await seen.log.getByText("One two three four.").waitFor({ timeout: 20_000 });
+    await isAnswered(seen);
+    assert.equal((await lines(seen)).length, 3);
+  });
+});
+
 /** One more tab of the same visitor, with the chat open. */
 const secondTab = async ({ page }: Seen): Promise<Seen> => {
   const tab = await openTab(page.context(), page.url());
