@@ -116,7 +116,8 @@ export function createShell(parts: ShellParts): View {
   const { launcher, fill, count } = createLauncher(parts);
   // The root is hidden until the settings say how it looks (`dress`).
   const greeting = createGreeting({
-    name: `assistant-chat greeted ${options.origin} ${options.assistant}`, say, open: actions.open, dismissed: () => launcher.focus(),
+    name: `assistant-chat greeted ${options.origin} ${options.assistant}`, say,
+    open: actions.open, dismissed: () => launcher.focus(),
   });
   const root = createRoot(launcher, greeting.element);
   shadow.append(root);
