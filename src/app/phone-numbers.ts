@@ -102,15 +102,27 @@ export function createTelephony(options: TelephonyOptions) {
       ask: () => wire.publish(TRUNKS_WANTED, Buffer.from(String(nodes.nodeId))),
     },
   });
-  wire?.subscribe(TRUNKS, () => void sipTrunks.look().catch((error: unknown) =>
-    log.error({ err: error }, "could not check the SIP trunks")));
-  wire?.subscribe(TRUNKS_WANTED, (data) => {
-    const askerId = Number(Buffer.from(data).toString());
-    if (askerId === nodes.nodeId) return;
-    void sipTrunks.give(askerId).catch((error: unknown) =>
-      log.error({ err: error }, "could not give a SIP trunk to another node"));
-  });
+  let underWay: Promise<unknown> = Promise.resolve();
+  const follow = (work: Promise<void>, failure: string): void => {
+    const followed = work.catch((error: unknown) => log.error({ err: error }, failure));
+    underWay = Promise.all([underWay, followed]);
+  };
+  const stopHearing = [
+    wire?.subscribe(TRUNKS, () => follow(sipTrunks.look(), "could not check the SIP trunks")),
+    wire?.subscribe(TRUNKS_WANTED, (data) => {
+      const askerId = Number(Buffer.from(data).toString());
+      if (askerId === nodes.nodeId) return;
+      follow(sipTrunks.give(askerId), "could not give a SIP trunk to another node");
+    }),
+  ];
   bought.numbers.onRemoved(sipTrunks.removed);
   const routeInbound = createInboundRouting({ store: storage.phoneNumbers, trunks: sipTrunks });
-  return { ...bought, sipTrunks, routeInbound };
+  return {
+    ...bought, sipTrunks, routeInbound,
+    /** Other nodes are heard no more: they may stop at the same time, and say so. Idempotent. */
+    close: async (): Promise<void> => {
+      for (const stop of stopHearing) stop?.();
+      await Promise.all([underWay, bought.close()]);
+    },
+  };
 }

@@ -2,9 +2,11 @@
 // other.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { createTelephony } from "#app/phone-numbers.ts";
 import { sharePlacing } from "#cluster/placing.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
+import { nextTurn } from "#core/system.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { createPlacing } from "#features/calls/placing.ts";
 import type { Call } from "#features/calls/records/records.ts";
@@ -236,4 +238,40 @@ test("[SC212] a call from an extension's number is placed by the node that holds
   wires.stop();
   await assert.rejects(one("+6"), { status: 503 });
   assert.equal(dialled.length, 3);
+});
+
+test("[SC256] a node that is stopping finishes a check of its trunks, and hears of no more", async () => {
+  const system = createManualSystem();
+  const wires = createMemoryWires(system);
+  const other = wires.connect();
+  const read = Promise.withResolvers<StoredSipTrunk[]>();
+  const failures: string[] = [];
+  let reads = 0;
+  const store = {
+    all: () => {
+      reads += 1;
+      return reads === 1 ? read.promise : Promise.reject(new Error("the database was closed"));
+    },
+  };
+  const { close } = createTelephony({
+    config: { PARLEY_SIP_PORT: 5060, PARLEY_ALLOW_PRIVATE_NETWORKS: [], PARLEY_TWILIO_URL: null },
+    storage: { sipTrunks: store }, wire: wires.connect(), system,
+    nodes: { nodeId: 1, holds: () => false, alive: () => [] },
+    log: { ...createLogger("silent"), error: (_fields: object, text: string) => failures.push(text) },
+  } as never);
+  const announced = async (): Promise<void> => {
+    other.publish("trunks", new Uint8Array());
+    await nextTurn();
+    await nextTurn();
+  };
+  await announced();
+  assert.equal(reads, 1);
+  let isClosed = false;
+  const closed = close().then(() => (isClosed = true));
+  await announced();
+  assert.deepEqual([reads, isClosed], [1, false]);
+  read.resolve([]);
+  await closed;
+  await announced();
+  assert.deepEqual([reads, failures], [1, []]);
 });
