@@ -105,7 +105,7 @@ export function createTelephony(options: TelephonyOptions) {
   let underWay: Promise<unknown> = Promise.resolve();
   const follow = (work: Promise<void>, failure: string): void => {
     const followed = work.catch((error: unknown) => log.error({ err: error }, failure));
-    underWay = Promise.all([underWay, followed]);
+    underWay = Promise.all([underWay, followed]).then(() => undefined);
   };
   const stopHearing = [
     wire?.subscribe(TRUNKS, () => follow(sipTrunks.look(), "could not check the SIP trunks")),
