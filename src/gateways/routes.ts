@@ -5,6 +5,7 @@ import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Access } from "#features/conversations/access.ts";
 import type { Conversations } from "#features/conversations/conversations.ts";
+import { isReplayed } from "#features/conversations/outcomes.ts";
 import { Fault } from "#core/faults.ts";
 import { about, named } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
@@ -130,9 +131,8 @@ async function complete(
     created: seconds(conversation.createdAt),
     model: assistant.uuid,
   };
-  const isReplayed = sent.kind === "repeated" || sent.replayed;
   const count = countOf(sent);
-  const headers = isReplayed ? { "Idempotency-Replayed": "true" } : undefined;
+  const headers = isReplayed(sent) ? { "Idempotency-Replayed": "true" } : undefined;
   if (body.stream === true) {
     const includesUsage = body.stream_options?.include_usage === true;
     const encoder = createChunkEncoder(head, given, count, includesUsage);

@@ -18,6 +18,7 @@ import type { Author } from "#events/events.ts";
 import type { Conversations } from "./conversations.ts";
 import { DeskFields } from "./desk/wire.ts";
 import type { Handover } from "./desk/handover.ts";
+import { isReplayed } from "./outcomes.ts";
 import type { ConversationFilter } from "./records.ts";
 import {
   lastItem, LastMessageField, OF_OWNER, SatisfactionField, SearchField, searchOf, summaryItem,
@@ -266,7 +267,7 @@ function generateRoute(options: AccountConversationOptions): Route {
       }
       const idempotencyKey = readIdempotencyKey(http.headers["idempotency-key"]);
       const reply = await generate(conversations, assistant, body, idempotencyKey);
-      return json(200, reply);
+      return json(200, reply.body, reply.isReplay ? { "Idempotency-Replayed": "true" } : {});
     },
   });
 }
@@ -291,12 +292,15 @@ async function generate(
       throw new Fault(400, result.error, { code: "PROCESSING_FAILED" });
     }
     return {
-      success: true,
-      conversation_id: uuid,
-      customer_identifier: body.customer_identifier,
-      reply: result?.kind === "completed" ? result.text : "",
-      function_calls: result?.kind === "completed" ? result.functionCalls : [],
-      ai_disabled: sent.kind === "stored",
+      isReplay: isReplayed(sent),
+      body: {
+        success: true,
+        conversation_id: uuid,
+        customer_identifier: body.customer_identifier,
+        reply: result?.kind === "completed" ? result.text : "",
+        function_calls: result?.kind === "completed" ? result.functionCalls : [],
+        ai_disabled: sent.kind === "stored",
+      },
     };
   } catch (error) {
     // Public routes answer this refusal with 400; here it is a 402.

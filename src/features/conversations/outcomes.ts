@@ -21,7 +21,10 @@ export type Sent =
     }
   | { kind: "repeated"; turnId: number; fromSequence: number; result: TurnResult }
   /** A person has it: the message is stored, and the assistant is silent. */
-  | { kind: "stored" };
+  | { kind: "stored"; replayed: boolean };
+
+/** The request's key was used before: this is what that request led to. */
+export const isReplayed = (sent: Sent): boolean => sent.kind === "repeated" || sent.replayed;
 
 export const conversationFull = (): Fault =>
   new Fault(400, "The conversation has reached its maximum number of messages.");
@@ -61,9 +64,9 @@ export function settled(
 ): Sent {
   switch (outcome.kind) {
     case "stored":
-      return { kind: "stored" };
+      return { kind: "stored", replayed: false };
     case "repeated": {
-      if (outcome.stored) return { kind: "stored" };
+      if (outcome.stored) return { kind: "stored", replayed: true };
       const result: TurnResult = outcome.reply
         ? {
             kind: "completed",

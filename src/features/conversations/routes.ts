@@ -22,7 +22,7 @@ import type { Conversations } from "./conversations.ts";
 import { AuthorSchema, DeskState } from "./desk/wire.ts";
 import type { Identity } from "./visitors/identity.ts";
 import type { MessageProtocol } from "./message-protocol.ts";
-import type { Sent } from "./outcomes.ts";
+import { isReplayed, type Sent } from "./outcomes.ts";
 import { assertAnswered } from "./visitors/widget-form.ts";
 import {
   historyItem, HistoryItemSchema, OF_VISITOR, replyBody, STORED_BODY, TruncatedSchema,
@@ -286,9 +286,6 @@ async function replyOf(sent: Sent): Promise<object> {
   if (sent.kind === "stored") return STORED_BODY;
   return replyBody(await sent.result);
 }
-
-const isReplayed = (sent: Sent): boolean =>
-  sent.kind === "repeated" || (sent.kind === "answering" && sent.replayed);
 
 function withReplay(sent: Sent, reply: Reply): Reply {
   return isReplayed(sent)

@@ -246,6 +246,26 @@ test("[CV11] generate-reply keeps one conversation per customer", async () => {
   assert.equal(foreign.body.error_code, "ASSISTANT_NOT_FOUND");
 });
 
+test("[CV957] a repeated generate-reply says that it is repeated, also while a person answers", async () => {
+  const { key, assistant } = await fresh();
+  const reply = async (name: string) => {
+    const { status, body, headers } = await server.call("POST", "/user/ai/generate-reply", {
+      key, headers: { "Idempotency-Key": name },
+      body: { assistant_id: assistant.id, customer_identifier: "c1", message: "Hello" },
+    });
+    assert.equal(status, 200);
+    return { body, replayed: headers.get("idempotency-replayed") };
+  };
+  const first = await reply("k1");
+  assert.equal(first.replayed, null);
+  assert.deepEqual(await reply("k1"), { body: first.body, replayed: "true" });
+  const uuid = first.body.conversation_id as string;
+  await server.call("POST", `/automate/conversations/${uuid}/disable-ai`, { key });
+  const stored = await reply("k2");
+  assert.deepEqual([stored.body.ai_disabled, stored.replayed], [true, null]);
+  assert.deepEqual(await reply("k2"), { body: stored.body, replayed: "true" });
+});
+
 test("[CV12] the list pages by cursor, newest first, and shows only the account's own", async () => {
   const { key, assistant } = await fresh();
   const made: string[] = [];
