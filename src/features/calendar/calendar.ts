@@ -84,7 +84,8 @@ export interface CalendarStore {
 }
 
 type BookOutcome =
-  | { kind: "booked"; appointment: Appointment }
+  /** `isRepeat`: by an earlier request with the same key. */
+  | { kind: "booked"; appointment: Appointment; isRepeat: boolean }
   | { kind: "taken" }
   /** No bookable slot begins then. */
   | { kind: "closed" }
@@ -147,11 +148,15 @@ function createBasis({ store, system }: { store: CalendarStore; system: System }
 type Basis = ReturnType<typeof createBasis>;
 type Wanted = Person & { start: string; bookingKey: string };
 
-function earlierOutcome(appointment: Appointment, start: Instant, person: Person): BookOutcome {
+/** What the key has booked, which another request may have done: `uuid` is this request's. */
+function bookedOutcome(
+  appointment: Appointment, start: Instant, person: Person, uuid: string,
+): BookOutcome {
   const isSame = appointment.start === start && appointment.name === person.name
     && appointment.email === person.email && appointment.phone === person.phone
     && appointment.notes === person.notes;
-  return isSame ? { kind: "booked", appointment } : { kind: "key_reused" };
+  const isRepeat = appointment.uuid !== uuid;
+  return isSame ? { kind: "booked", appointment, isRepeat } : { kind: "key_reused" };
 }
 
 function createBooking(
@@ -168,7 +173,8 @@ function createBooking(
     if (start === null) return { kind: "invalid" };
     // Checked before the rules: by now the time may be too near, or the working hours changed.
     const earlier = await store.findBooking(assistant.id, bookingKey);
-    if (earlier) return earlierOutcome(earlier, start, person);
+    const uuid = system.uuid();
+    if (earlier) return bookedOutcome(earlier, start, person, uuid);
     const { start: soonest, end: latest } = horizon(calendar);
     if (start < soonest || start >= latest) return { kind: "closed" };
     const slot = slotsOfDay(dayAt(start, rules.timeZone), rules)
@@ -176,10 +182,10 @@ function createBooking(
     if (!slot || slot.end > latest) return { kind: "closed" };
     const { accountId, id: assistantId } = assistant;
     const appointment = await store.book({
-      ...slot, ...person, accountId, assistantId, bookingKey, uuid: system.uuid(),
+      ...slot, ...person, accountId, assistantId, bookingKey, uuid,
       bufferMinutes: calendar.bufferMinutes, now: system.now(),
     });
-    return appointment ? earlierOutcome(appointment, start, person) : { kind: "taken" };
+    return appointment ? bookedOutcome(appointment, start, person, uuid) : { kind: "taken" };
   };
 }
 

@@ -266,7 +266,7 @@ function appointmentRoutes({ calendars, assistants, system }: CalendarRoutesOpti
         const zone = calendars.zoneOf(await calendars.open(assistant), assistant);
         return json(201, {
           message: "Appointment booked successfully", data: wireAppointment(outcome.appointment, zone),
-        });
+        }, outcome.isRepeat ? { "Idempotency-Replayed": "true" } : {});
       },
     }),
     keyRoute({

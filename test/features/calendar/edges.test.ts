@@ -60,6 +60,16 @@ test("[CA7] any arguments a model writes are answered, nothing throws", async ()
   await fc.assert(law, { numRuns: 300 });
 });
 
+test("[CA277] a repeated booking says that it is repeated, the first does not", async () => {
+  const { path } = await withCalendar({});
+  const replayed = async () => {
+    const { status, headers } = await book(path, "2026-01-15T09:00", "once");
+    return [status, headers.get("idempotency-replayed")];
+  };
+  assert.deepEqual(await replayed(), [201, null]);
+  assert.deepEqual(await replayed(), [201, "true"]);
+});
+
 test("[CA8] a key books once: a repeat returns the same booking, another time under it is refused", async () => {
   const { path } = await withCalendar({ lead_minutes: 60 });
   const first = await book(path, "2026-01-15T09:00", "k");
