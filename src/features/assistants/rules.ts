@@ -89,7 +89,9 @@ export function firstChoices(
   catalogs: Catalogs, references: References,
 ): Partial<Profile> {
   const languageId = language ?? catalogs.languages()[0]?.id;
-  const [voice] = catalogs.voices({ mode, ...languageId && { language_id: languageId } });
+  // A language that does not exist is the only thing at fault: some voice is chosen all the same.
+  const known = languageId === undefined ? null : catalogs.findLanguage(languageId);
+  const [voice] = catalogs.voices({ mode, ...known && { language_id: known.id } });
   return {
     type: "inbound", mode, timezone: "UTC",
     ...languageId && { language_id: languageId },

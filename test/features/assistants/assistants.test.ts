@@ -75,6 +75,21 @@ test("[AS203] a name and a prompt are enough for an assistant that answers; the 
   await server.call("DELETE", `/user/assistant/${made.id}`);
 });
 
+test("[AS446] a language that does not exist is all that is refused: no voice was asked for", async () => {
+  const refusal = {
+    message: "Validation failed",
+    errors: { language_id: ["The selected language id is invalid."] },
+  };
+  const made = await server.call("POST", "/user/assistant", {
+    body: { name: "One", system_prompt: "Be brief.", language_id: 999 },
+  });
+  assert.deepEqual([made.status, made.body], [422, refusal]);
+  const set = await server.call("POST", "/user/template-sets", {
+    body: { template: "support", language_id: 999 },
+  });
+  assert.deepEqual([set.status, set.body], [422, refusal]);
+});
+
 test("[AS2] a new assistant is inactive and is answered with its ids", async () => {
   const { status, body } = await server.call("POST", "/user/assistant", {
     body: assistantBody({ name: " Front desk ", type: "outbound" }),
