@@ -259,6 +259,15 @@ test("[CF82] values are trimmed, except the secret; an invalid folder or name is
   }
 });
 
+test("[CF323] twenty ports for the audio over SIP are enough, as the refusal of fewer says", () => {
+  const right = readConfig({ PARLEY_RTP_PORTS: "10000-10019" });
+  assert.deepEqual(
+    right.kind === "ok" && right.config.PARLEY_RTP_PORTS, { min: 10_000, max: 10_019 });
+  const { problems } = readConfig({ PARLEY_RTP_PORTS: "10000-10018" }) as { problems?: string[] };
+  assert.deepEqual(
+    problems, ["PARLEY_RTP_PORTS must be a range of at least 20 ports, such as 10000-10999"]);
+});
+
 test("[CF83] an unreadable settings file is named with the reason in words", () => {
   const dir = testDataDir();
   const none = join(dir, "none");

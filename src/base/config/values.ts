@@ -138,7 +138,7 @@ const RTP_PORTS_MIN = 20;
 export const portRange: Parse<{ min: number; max: number } | null> = (value) => {
   const [, low, high] = /^(\d{4,5})-(\d{4,5})$/.exec(value) ?? [];
   const [min, max] = [Number(low), Number(high)];
-  return min >= 1024 && max <= 65_535 && max - min >= RTP_PORTS_MIN
+  return min >= 1024 && max <= 65_535 && max - min + 1 >= RTP_PORTS_MIN
     ? { min, max }
     : problem(`must be a range of at least ${RTP_PORTS_MIN} ports, such as 10000-10999`);
 };
