@@ -7,6 +7,7 @@ import { unwrap, useApi } from "./data/session.tsx";
 import { useData } from "./data/use-data.ts";
 import { useSettled } from "./data/use-settled.ts";
 import { Dialog } from "./kit/dialog.tsx";
+import { titleOf } from "./pages/conversations/conversations.tsx";
 
 interface Found {
   kind: string;
@@ -82,9 +83,9 @@ function usePeople(text: string): Found[] {
     const { data } = await unwrap(api.GET("/user/conversations", {
       params: { query: { search, per_page: 5 } },
     }));
-    return data.map(({ id, variables, external_identifier: customer, last_message: last }) => ({
-      kind: "Conversation", href: `#/conversations/${id}`,
-      label: `${variables?.name ?? customer ?? "Visitor"}: ${last?.content.slice(0, 60) ?? ""}`,
+    return data.map((row) => ({
+      kind: "Conversation", href: `#/conversations/${row.id}`,
+      label: `${titleOf(row)}: ${row.last_message?.content.slice(0, 60) ?? ""}`,
     }));
   });
   return value ?? [];

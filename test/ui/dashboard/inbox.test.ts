@@ -431,3 +431,16 @@ test("[DB661] what could not be loaded of a conversation is reported on its page
     });
   }
 });
+
+test("[DB792] the inbox and the Ctrl+K list name a visitor as the list of conversations does", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid, { variables: { full_name: "Grace" } });
+  await ask(uuid);
+  await withDashboard(async ({ page, go }) => {
+    await go(`/inbox/${uuid}`);
+    await list(page).getByText("Grace").waitFor();
+    await page.getByRole("heading", { name: "Grace" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("Hello");
+    await page.getByRole("option", { name: /^Grace: / }).waitFor();
+  });
+});

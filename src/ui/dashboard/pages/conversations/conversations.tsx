@@ -45,7 +45,8 @@ export const typeName = (type: string): string => type === "api" ? "API" : words
 /** The variables in which forms and programs put a person's name. */
 const NAMES = ["name", "customer_name", "full_name", "first_name", "email", "phone"];
 
-export function titleOf({ id, external_identifier: customer, variables }: Summary): string {
+export function titleOf({ id, external_identifier: customer, variables }: Pick<
+  Summary, "id" | "external_identifier" | "variables">): string {
   const given = NAMES.map((name) => variables?.[name]?.trim()).find(Boolean);
   return given ?? customer ?? `Visitor ${id.slice(0, 8)}`;
 }

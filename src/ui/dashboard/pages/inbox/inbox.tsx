@@ -9,6 +9,7 @@ import { Button, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { count, inOneLine, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Loaded, Page } from "#ui/dashboard/kit/layout.tsx";
 import type { PageProps } from "#ui/dashboard/page.ts";
+import { titleOf } from "#ui/dashboard/pages/conversations/conversations.tsx";
 import { AlertChoices } from "./alerts.tsx";
 import { Filters, queryOf, QUEUES, useShown, type Queue } from "./filters.tsx";
 import { Place } from "./place.tsx";
@@ -25,10 +26,6 @@ const CHANGES = [
   "callback_requested", "callback_done", "conversation_read",
 ];
 const PAGE_ROWS = 100;
-
-export const nameOf = ({ id, variables, external_identifier: customer }: Pick<
-  InboxRow, "id" | "variables" | "external_identifier">): string =>
-  variables?.customer_name ?? customer ?? `Visitor ${id.slice(0, 8)}`;
 
 export function Inbox({ params }: PageProps) {
   const uuid = params.uuid ?? null;
@@ -146,7 +143,7 @@ function Row({ row, isChosen }: { row: InboxRow; isChosen: boolean }) {
       <a href={`#/inbox/${row.id}`} aria-current={isChosen ? "true" : undefined}>
         <span class="inbox-head">
           <strong class={row.unread ? "inbox-unread" : undefined}>
-            {nameOf(row)}{row.unread && <span class="hidden-visually"> (unread)</span>}
+            {titleOf(row)}{row.unread && <span class="hidden-visually"> (unread)</span>}
           </strong>
           <time title={whenExactly(since)}>{when(since)}</time>
         </span>

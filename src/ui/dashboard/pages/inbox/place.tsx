@@ -10,13 +10,13 @@ import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { timeOfDay, when } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Skeleton } from "#ui/dashboard/kit/layout.tsx";
 import { Values } from "#ui/dashboard/pages/calls/facts.tsx";
-import type { Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
+import { titleOf, type Summary } from "#ui/dashboard/pages/conversations/conversations.tsx";
 import { Messages } from "#ui/dashboard/pages/conversations/messages.tsx";
 import { useWatch, type Watch } from "#ui/dashboard/pages/conversations/watch-conversation.ts";
 import { Composer } from "./composer.tsx";
 import { Callback, Labels } from "./beside.tsx";
 import { Knowledge } from "./knowledge.tsx";
-import { nameOf, type InboxPage } from "./inbox.tsx";
+import type { InboxPage } from "./inbox.tsx";
 import { Notes } from "./notes.tsx";
 import { t } from "#ui/dashboard/kit/texts.ts";
 
@@ -43,7 +43,7 @@ export function Place({ uuid, me, onChanged }: PlaceProps) {
   }
   return (
     <div class="inbox-place">
-      <Card title={row ? nameOf(row) : "…"} actions={<a class="inbox-back" href="#/inbox">Queue</a>}>
+      <Card title={row ? titleOf(row) : "…"} actions={<a class="inbox-back" href="#/inbox">Queue</a>}>
         {lostAt && (
           <Notice tone="warn">The connection is lost. This is as of {timeOfDay(lostAt)}.</Notice>
         )}
