@@ -16,11 +16,11 @@ const columnsFor = (
   now: Date, assistants: Assistant[] | null,
 ): Column<Campaign>[] => [
   {
-    title: "Name", grow: 2,
+    title: "Name", grow: 1.15,
     cell: (campaign) => <TwoLines main={campaign.name} sub={whenWords(campaign)} />,
   },
   {
-    title: "Status", grow: 1.1, fits: "9.8rem",
+    title: "Status", fits: "9.8rem",
     cell: (campaign) => campaign.status === "in-progress" && pausedUntil(campaign, now)
       ? <Status code="paused" tone="warn" />
       : <Status code={campaign.status} />,

@@ -19,12 +19,12 @@ import { ChangeWritten } from "./written.tsx";
 
 const COLUMNS: Column<Document>[] = [
   {
-    title: "Name", grow: 2.6,
+    title: "Name", grow: 1.15,
     cell: ({ name, failure_reason: reason, description }) => (
       <TwoLines main={name} sub={reason ?? description} isBad={reason !== null} />
     ),
   },
-  { title: "Status", cell: ({ status }) => <Status code={status} />, grow: 1.2, fits: "9.8rem" },
+  { title: "Status", cell: ({ status }) => <Status code={status} />, fits: "9.8rem" },
   {
     title: "Type", priority: 2, fits: "8.4rem", isWords: true,
     cell: ({ type_label: type }) => t(type),

@@ -19,7 +19,7 @@ const NUMBER: Column<Lead> = {
   cell: (lead) => <TwoLines main={formatPhone(lead.phone_number)} sub={knownOf(lead)} />,
 };
 const CAMPAIGN: Column<Lead> = {
-  title: "Campaign", grow: 1.3, priority: 2,
+  title: "Campaign", grow: 1.15, priority: 2,
   cell: ({ campaign }) => (
     <span class="two"><a href={`#/campaigns/${campaign.id}`}>{campaign.name}</a></span>
   ),
@@ -27,7 +27,7 @@ const CAMPAIGN: Column<Lead> = {
 const REST: Column<Lead>[] = [
   { title: "Status", grow: 1.55, cell: ({ status }) => <Status code={status} /> },
   {
-    title: "Last call was", priority: 3, grow: 0.95, isWords: true,
+    title: "Last call was", priority: 3, grow: 1.24, isWords: true,
     cell: ({ last_outcome: outcome }) => outcome !== null && outcomeWords(outcome),
   },
   {
@@ -39,11 +39,11 @@ const REST: Column<Lead>[] = [
     cell: ({ next_try_at: at }) => at && <time title={whenExactly(at)}>{dueWords(at, when)}</time>,
   },
   {
-    title: "Last call", align: "end", priority: 3, grow: 0.8,
+    title: "Last call", align: "end", priority: 3, grow: 0.9,
     cell: ({ last_call_id: id }) => id !== null && <a href={`#/calls/${id}`}>Call {id}</a>,
   },
   {
-    title: "Added", align: "end", priority: 3, grow: 1.24,
+    title: "Added", align: "end", priority: 3, grow: 1.14,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
 ];

@@ -24,7 +24,10 @@ type Filter = typeof NO_FILTER;
 const CHANGES = ["balance_changed"];
 
 const COLUMNS: Column<Entry>[] = [
-  { title: "What", grow: 2, cell: ({ reference }) => <Reference text={reference} /> },
+  {
+    title: "What", grow: 1.3, isWords: true,
+    cell: ({ reference }) => <Reference text={reference} />,
+  },
   {
     title: "When", priority: 2,
     cell: ({ created_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,

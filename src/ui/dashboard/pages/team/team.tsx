@@ -167,7 +167,7 @@ function Invitations({ asked, onTakeBack }: {
           },
           { title: "Until", priority: 2, cell: ({ expires_at: at }) => <time>{when(at)}</time> },
           {
-            title: "Actions", align: "end", grow: 1.5,
+            title: "Actions", align: "end", grow: "none",
             cell: (one) => (
               <Button
                 kind="quiet" label={`Withdraw the invitation of ${one.email}`}

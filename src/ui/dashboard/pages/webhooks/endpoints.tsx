@@ -22,7 +22,7 @@ export function EndpointStatus({ endpoint: { status, failing_since: since } }: {
 
 const ACCOUNT: Column<Endpoint>[] = [
   {
-    title: "URL", grow: 2.2,
+    title: "URL", grow: 1.4,
     cell: ({ url }) => <span class="two" title={url}>{shortUrl(url)}</span>,
   },
   { title: "Status", fits: "8.6rem", cell: (endpoint) => <EndpointStatus endpoint={endpoint} /> },
