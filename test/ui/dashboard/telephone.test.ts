@@ -6,7 +6,7 @@ import { askUntil } from "#support/asking.ts";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { newKnowledgebase, uploadFile } from "#support/knowledge.ts";
-import { newAssistant } from "#support/server.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();
@@ -80,4 +80,26 @@ test("[DB793] at 360 px lists break no word of a state and cut no amount or butt
     await go("/leads");
     assert.deepEqual(await seen(page, "Angenommen"), []);
   }, { context: { locale: "de" } });
+});
+
+test("[DB794] at 1280 px the list of conversations gives an assistant's name two lines, and its states no more, in German too", { skip }, async () => {
+  const name = "Harbour Bikes Hamburg";
+  const { uuid } = await newAssistant(server, { name, status: "active" });
+  const talk = await newConversation(server, uuid);
+  await server.call("POST", `/user/conversations/${talk}/request-human`);
+  for (const locale of ["en", "de"]) {
+    await withDashboard(async ({ page, go }) => {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await go("/conversations");
+      const row = page.locator("main tbody tr").filter({ hasText: name });
+      const below = await row.locator(".two", { hasText: name }).evaluate((cell) => {
+        const text = document.createRange();
+        text.selectNode(cell.firstChild!);
+        return text.getBoundingClientRect().bottom - cell.getBoundingClientRect().bottom;
+      });
+      assert.ok(below <= 0, `${below} px`);
+      const { height } = await row.locator(".badge").boundingBox() ?? assert.fail();
+      assert.ok(height < 36, `${locale}: ${height} px`);
+    }, { context: { locale } });
+  }
 });

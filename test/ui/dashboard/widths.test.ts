@@ -315,7 +315,7 @@ test("[DB583] right-to-left text starts on the right in lists, in the inbox and 
     await begins("main td");
     await go("/conversations");
     await begins("main td");
-    await begins("main td .two-lines > span");
+    await begins("main td .two");
     await go(`/inbox/${talk}`);
     for (const part of [".inbox-head strong", ".inbox-last", ".inbox-foot > span"]) await begins(part);
     const reply = page.getByLabel("Your reply");

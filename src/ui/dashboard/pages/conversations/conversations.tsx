@@ -75,8 +75,10 @@ const COLUMNS: Column<Listed>[] = [
     cell: ({ updated_at: at }) => <time title={whenExactly(at)}>{when(at)}</time>,
   },
   {
-    title: "Assistant", priority: 2,
-    cell: ({ assistant_name: name, type }) => <TwoLines main={name} sub={typeName(type)} />,
+    title: "Assistant", priority: 2, fits: "max(8.4rem, 9vw)",
+    cell: ({ assistant_name: name, type }) => (
+      <span class="two" title={name}>{name} <small>{typeName(type)}</small></span>
+    ),
   },
   { title: "State", priority: 2, fits: "8.2rem", isWords: true, cell: stateOf },
   {
