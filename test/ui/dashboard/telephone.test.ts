@@ -103,3 +103,29 @@ test("[DB794] at 1280 px the list of conversations gives an assistant's name two
     }, { context: { locale } });
   }
 });
+
+/** WCAG's contrast of two colours, as the browser writes them. */
+function contrastOf(one: string, other: string): number {
+  const light = (colour: string): number => {
+    const [red = 0, green = 0, blue = 0] = (colour.match(/[\d.]+/g) ?? []).map(Number)
+      .map((part) => part / 255)
+      .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [dark = 0, bright = 0] = [light(one), light(other)].sort((a, b) => a - b);
+  return (bright + 0.05) / (dark + 0.05);
+}
+
+test("[DB795] what an empty field suggests is readable in both themes", { skip }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await go("/conversations");
+    const field = page.getByPlaceholder("Words in messages");
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      const [text = "", back = ""] = await field.evaluate((one) =>
+        [getComputedStyle(one, "::placeholder").color, getComputedStyle(one).backgroundColor]);
+      const contrast = contrastOf(text, back);
+      assert.ok(contrast >= 4.5, `${colorScheme}: ${text} on ${back} is ${contrast}`);
+    }
+  });
+});
