@@ -129,3 +129,25 @@ test("[DB795] what an empty field suggests is readable in both themes", { skip }
     }
   });
 });
+
+test("[DB796] on a phone the links of the top bar and the labels in the inbox are as large as a finger, and no keys are explained", { skip }, async () => {
+  const { uuid } = await newAssistant(server, { name: "Desk", status: "active" });
+  const talk = await newConversation(server, uuid);
+  for (const name of ["Refund", "Regular"]) {
+    await server.call("POST", "/user/labels", { body: { name, color: "red" } });
+  }
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize(TELEPHONE);
+    await go(`/inbox/${talk}`);
+    for (const link of await page.locator(".top > a").all()) {
+      const { width, height } = await link.boundingBox() ?? assert.fail();
+      assert.ok(width >= 24 && height >= 44, `${await link.textContent()}: ${width} × ${height}`);
+    }
+    const [one, other] = await Promise.all(["Refund", "Regular"].map((name) =>
+      page.getByRole("switch", { name }).boundingBox()));
+    assert.ok(other!.y - one!.y >= 34, `${one!.y}, ${other!.y}`);
+    await go("/inbox");
+    await page.getByRole("list", { name: "Conversations" }).waitFor();
+    assert.equal(await page.getByText("take over").isVisible(), false);
+  }, { context: { hasTouch: true, isMobile: true } });
+});

@@ -31,12 +31,14 @@ export function Labels({ uuid, onChanged }: { uuid: string; onChanged(): void })
   };
   return (
     <Card title="Labels">
-      {labels.map((label) => (
-        <Toggle
-          key={label.id} label={label.name} needs="answer" value={has.has(label.id)}
-          disabled={isBusy} onInput={(isOn) => run(() => set(label, isOn))}
-        />
-      ))}
+      <div class="stack">
+        {labels.map((label) => (
+          <Toggle
+            key={label.id} label={label.name} needs="answer" value={has.has(label.id)}
+            disabled={isBusy} onInput={(isOn) => run(() => set(label, isOn))}
+          />
+        ))}
+      </div>
     </Card>
   );
 }
