@@ -151,3 +151,10 @@ test("[DB796] on a phone the links of the top bar and the labels in the inbox ar
     assert.equal(await page.getByText("take over").isVisible(), false);
   }, { context: { hasTouch: true, isMobile: true } });
 });
+
+test("[DB797] the keyboard of a telephone makes the dashboard and the talk page smaller instead of covering them", async () => {
+  for (const path of ["/", "/talk/00000000-0000-4000-8000-000000000000"]) {
+    const page = await (await fetch(server.url + path)).text();
+    assert.match(page, /<meta name="viewport" content="[^"]*interactive-widget=resizes-content"/);
+  }
+});
