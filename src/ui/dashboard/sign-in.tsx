@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ParleyError } from "#client/client.ts";
 import { Button, Form, TextField, Toggle } from "./kit/controls.tsx";
 import { inTab } from "./kit/kept.ts";
+import { words } from "./kit/format.ts";
 import { Languages } from "./kit/languages.tsx";
 import { Failure, Notice, Skeleton } from "./kit/layout.tsx";
 import { commandOf } from "./kit/texts.ts";
@@ -216,7 +217,7 @@ function Join({ token, onMember }: { token: string } & Entered) {
           : (
             <>
               {invited.invited_by} invites <strong>{invited.email}</strong> to {invited.account} as
-              {" "}{invited.role}.
+              {" "}{words(invited.role)}.
             </>
           )}
       </p>

@@ -391,3 +391,14 @@ test("[DB573] a concurrent change of the balance alert's recipients is not overw
     assert.deepEqual(await kept(), { amounts: [30], emails: ["ada@example.org"] });
   }, { key });
 });
+
+test("[DB798] an invitation names its role in the reader's language", { skip }, async () => {
+  const { link } = (await server.call("POST", "/user/invitations", {
+    body: { email: "ines@example.org", role: "operator" },
+  })).body as { link: string };
+  await withDashboard(async ({ page }) => {
+    await page.goto(server.url + new URL(link).hash.replace("#", "/#"));
+    await page.reload();
+    await page.getByText("als Mitarbeiter zu").waitFor();
+  }, { context: { locale: "de" } });
+});
