@@ -208,3 +208,16 @@ test("[DB340] the call's page shows the audio quality with units, or nothing if 
     assert.equal(await page.getByRole("heading", { name: "Sound" }).count(), 0);
   });
 });
+
+test("[DB799] shares and what was measured are written as the reader's language writes numbers", { skip }, async () => {
+  const id = await answered({ phone: "+15550104403" });
+  await end(id, { quality: QUALITY });
+  await withDashboard(async ({ page, go }) => {
+    await go(`/calls/${id}`);
+    await page.getByText("4,38 von 4,5").waitFor();
+    await page.getByText("0,19 %").first().waitFor();
+    await page.getByText("höchstens 6,2 ms").waitFor();
+    await go("/money");
+    await page.getByRole("cell", { name: /^100\s%$/ }).first().waitFor();
+  }, { context: { locale: "de" } });
+});

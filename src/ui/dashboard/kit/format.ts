@@ -29,6 +29,10 @@ export const moneyExactly = (amount: number): string => MICROS.format(amount);
 const COUNT = new Intl.NumberFormat(LOCALE);
 export const count = (value: number): string => COUNT.format(value);
 
+const PERCENT = new Intl.NumberFormat(LOCALE, { style: "percent" });
+/** A share of one in whole percent. */
+export const percent = (share: number): string => PERCENT.format(share);
+
 /** With this many digits after the point. */
 export const decimal = (value: number, digits: number): string => value.toLocaleString(LOCALE, {
   minimumFractionDigits: digits, maximumFractionDigits: digits,

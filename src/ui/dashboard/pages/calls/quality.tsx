@@ -1,4 +1,5 @@
 // How the sound of a call came through, in plain words first.
+import { count as figure } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Figure } from "#ui/dashboard/kit/layout.tsx";
 import type { CallRecord } from "./call-state.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
@@ -12,27 +13,28 @@ const GRADES: [least: number, word: string][] = [
 
 const gradeOf = (mos: number): string => GRADES.find(([least]) => mos >= least)?.[1] ?? t("bad");
 const unitOf = (value: number | null, unit: string): string | null =>
-  value === null ? null : `${value} ${unit}`;
+  value === null ? null : `${figure(value)} ${unit}`;
 
 /** Packets as a count and, where it is known, a share. */
 function share(count: number | null, percent: number | null): string | null {
   if (count === null) return null;
-  return percent === null ? String(count) : `${count} (${percent} %)`;
+  return percent === null ? String(count) : `${count} (${figure(percent)} %)`;
 }
 
 export function QualityCard({ quality }: { quality: Quality | null }) {
   if (quality === null) return null;
-  const { mos } = quality;
+  const { mos, jitter_max_ms: worst } = quality;
   return (
     <Card title="Sound">
       <dl class="figures-row">
-        {mos !== null && <Figure label="Rating" value={t(`${mos} of 4.5`)} note={gradeOf(mos)} />}
+        {mos !== null && <Figure label="Rating" value={t("{mos} of 4.5", { mos: figure(mos) })} note={gradeOf(mos)} />}
         <Figure
           label="Jitter" value={unitOf(quality.jitter_ms, "ms") ?? "–"}
-          note={quality.jitter_max_ms === null ? undefined : `${quality.jitter_max_ms} ms at worst`}
+          note={worst === null
+            ? undefined : t("{jitter_max_ms} ms at worst", { jitter_max_ms: figure(worst) })}
         />
         {quality.loss_percent !== null && (
-          <Figure label="Not heard" value={`${quality.loss_percent} %`} note="lost or too late" />
+          <Figure label="Not heard" value={`${figure(quality.loss_percent)} %`} note="lost or too late" />
         )}
       </dl>
       <details>

@@ -9,7 +9,7 @@ import { Chart } from "#ui/dashboard/kit/chart.tsx";
 import { Button, SelectField } from "#ui/dashboard/kit/controls.tsx";
 import { DayFields, daysQuery } from "#ui/dashboard/kit/days.tsx";
 import { downloadCsv } from "#ui/dashboard/kit/download.ts";
-import { calendarDay, count, money, moneyExactly } from "#ui/dashboard/kit/format.ts";
+import { calendarDay, count, money, moneyExactly, percent } from "#ui/dashboard/kit/format.ts";
 import { Card, Empty, Loaded, Notice } from "#ui/dashboard/kit/layout.tsx";
 import { t } from "#ui/dashboard/kit/texts.ts";
 import { shownZone } from "#ui/dashboard/kit/zone.ts";
@@ -184,7 +184,7 @@ function Row({ group, by, total }: { group: Group; by: GroupBy; total: number })
     <tr>
       <th scope="row"><Name group={group} by={by} /></th>
       <td title={moneyExactly(group.total)}>{money(group.total)}</td>
-      <td>{total > 0 ? `${Math.round((group.total / total) * 100)}%` : "–"}</td>
+      <td>{total > 0 ? percent(group.total / total) : "–"}</td>
       <td>{count(group.entries)}</td>
     </tr>
   );

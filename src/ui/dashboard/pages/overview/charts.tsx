@@ -1,6 +1,6 @@
 // Charts of the selected days: money, conversations, calls, and how quickly people were answered.
 import { Chart } from "#ui/dashboard/kit/chart.tsx";
-import { count, money, decimal } from "#ui/dashboard/kit/format.ts";
+import { count, decimal, money, percent } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import type { OverviewData } from "./overview.tsx";
 import { labelsOf, opening, type Range } from "./range.ts";
@@ -48,8 +48,8 @@ export function Charts({ overview, range, before }: ChartsProps) {
 function changed(now: number[], then: number[] | undefined, format: (value: number) => string) {
   if (!then) return null;
   const [is, was] = [sum(now), sum(then)];
-  const percent = was === 0 ? null : Math.round(((is - was) / was) * 100);
-  const delta = percent === null ? "" : ` (${percent > 0 ? "+" : ""}${percent}%)`;
+  const more = was === 0 ? null : Math.round(((is - was) / was) * 100) / 100;
+  const delta = more === null ? "" : ` (${more > 0 ? "+" : ""}${percent(more)})`;
   return { values: then, total: `${format(was)}${delta}` };
 }
 
