@@ -29,6 +29,8 @@ export const CODES: readonly string[] = [
   "bottom-right", "bottom-left", "bottom-center", "middle-right", "middle-left", "top-right",
   "top-left", "top-center", "textarea", "boolean", "select", "multiselect", "radio", "checkbox",
   "phone", "email", "multiemail", "url", "address", "tel", "string", "array",
+  // What a point of the overview's charts covers.
+  "hour", "day", "week",
   // Roles.
   "owner", "admin", "builder", "viewer",
   // Weekdays.

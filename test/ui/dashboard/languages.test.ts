@@ -128,7 +128,10 @@ const SAID = `(() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const { parentElement: parent, data } = walker.currentNode;
-    if (!isKept(parent) && parent.checkVisibility()) said.push(data);
+    // Options are invisible while their select is closed. Zones are named as they are chosen.
+    const shown = parent.closest("select") ?? parent;
+    const isZone = String(parent.value).replaceAll("_", " ") === data;
+    if (!isKept(parent) && !isZone && shown.checkVisibility()) said.push(data);
   }
   for (const name of ["aria-label", "title", "placeholder", "alt"]) {
     for (const element of document.body.querySelectorAll("[" + name + "]")) {
@@ -139,8 +142,8 @@ const SAID = `(() => {
 })()`;
 
 /** Units, names, and what has the look of an identifier, an address or a zone. */
-const SAME_EVERYWHERE = new RegExp(String.raw`\b(?:Parley|KB|MB|GB|UTC|USD|HTTP|ms|min)\b`
-  + String.raw`|[0-9a-f-]{36,}|\b[0-9a-f]{8}\b|\S+[/@_]\S+|\b[\w-]+\.[\w.-]+`, "g");
+const SAME_EVERYWHERE = new RegExp(String.raw`\b(?:Parley|API|KB|MB|GB|UTC|USD|HTTP|ms|min)\b`
+  + String.raw`|[0-9a-f-]{36,}|\b[0-9a-f]{8}\b|\S+[/@_]\S+|\b[A-Za-z][\w-]*\.[\w.-]+`, "g");
 
 /** Everything the server answers: content, which nobody translates. */
 function contentOf(page: Page): () => Promise<Set<string>> {
