@@ -322,6 +322,22 @@ test("[DB777] a draft campaign, a rating, a document's type and an invitation's 
   await context.close();
 });
 
+test("[DB1096] what figures are grouped by and who invited somebody are two words in German", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const { key } = await server.newAccount();
+  const email = "bea@example.org";
+  await server.call("POST", "/user/invitations", { body: { email, role: "viewer" }, key });
+  const context = await browser.newContext({ locale: "de" });
+  const page = await context.newPage();
+  await page.goto(server.url);
+  await page.evaluate(`sessionStorage.setItem("parley-api-key", ${JSON.stringify(key)})`);
+  await page.reload();
+  await page.getByLabel("Nach", { exact: true }).waitFor();
+  await page.goto(`${server.url}/#/team`);
+  await page.getByRole("columnheader", { name: "Eingeladen von" }).waitFor();
+  await context.close();
+});
+
 test("[DB444] on every page and in its dialogs only content stays in English", { skip, timeout }, async () => {
   assert.ok(browser);
   const { id, uuid } = await newAssistant(server);

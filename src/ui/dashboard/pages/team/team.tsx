@@ -161,7 +161,7 @@ function Invitations({ asked, onTakeBack }: {
             cell: ({ role, is_reset: isReset }) => isReset ? "New password" : words(role),
           },
           {
-            title: "By", priority: 2,
+            title: "Invited by", priority: 2,
             // The dashboard's own text is translated, a person's name is not.
             cell: ({ invited_by: by }) => by === "Command line" ? "Command line" : by,
           },
