@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { test } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { documentOf, operationsOf, type Schema } from "#support/document.ts";
+import { newKnowledgebase, whenRead } from "#support/knowledge.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
 const document = await documentOf();
@@ -92,6 +93,33 @@ test("[OA254] the message route's protocol is a parameter; another value means w
   const { status, body } = await server.call(
     "POST", `/conversations/${uuid}/messages?protocol=other`, { body: { message: "Hi" } });
   assert.deepEqual([status, body.status], [200, true]);
+  await server.close();
+});
+
+test("[OA495] the example of a body whose fields exclude each other is accepted as it is", async () => {
+  const exampleOf = (method: string, path: string) =>
+    document.paths[path]?.[method]?.requestBody?.content["application/json"]?.example as object;
+  const server = await startTestServer();
+  const documents = `/user/knowledgebases/${await newKnowledgebase(server)}/documents`;
+  const { body: made } = await server.call("POST", documents, {
+    body: { name: "Hours", type: "text", text: "We open at ten." },
+  });
+  for (const method of ["put", "patch"]) {
+    const body = exampleOf(method, "/user/knowledgebases/{id}/documents/{document_id}");
+    await whenRead(server, made.data.id, { times: method === "put" ? 1 : 2 });
+    const changed = await server.call(
+      method.toUpperCase(), `${documents}/${made.data.id}`, { body });
+    assert.equal(changed.body.data?.name, "Prices 2026", JSON.stringify(changed.body));
+  }
+  const path = "/user/people/delete";
+  const counted = await server.call("POST", path, { body: exampleOf("post", path) });
+  assert.deepEqual([counted.status, counted.body.dry_run], [200, true]);
+  const both = { conversation_id: crypto.randomUUID(), phone_number: "+4915112345678" };
+  for (const body of [{}, both]) {
+    const { status, body: told } = await server.call("POST", path, { body });
+    assert.deepEqual(
+      [status, told.message], [422, "Name either a conversation_id or a phone_number."]);
+  }
   await server.close();
 });
 

@@ -74,7 +74,8 @@ const ChangeBody = Type.Object({
   name: Type.Optional(Name), description: Description,
   text: Type.Optional(Text), questions: Type.Optional(Questions),
   read_again_every_hours: Type.Optional(RereadHours), ignore_robots: Type.Optional(IgnoreRobots),
-});
+  // Each type of document takes some of these only.
+}, { examples: [{ name: "Prices 2026", text: "# Hours\n\nWe open at nine." }] });
 
 const DOCUMENTS = "/user/knowledgebases/{id}/documents";
 const DOCUMENT = `${DOCUMENTS}/{document_id}`;

@@ -31,7 +31,7 @@ const Body = Type.Object({
   dry_run: Type.Optional(Type.Boolean({
     default: false, ...about("True: count only; nothing is deleted."),
   })),
-});
+}, { examples: [{ phone_number: "+4915112345678", dry_run: true }] });
 const count = (what: string, example: number) => Type.Integer(about(what, example));
 
 function personOf(
@@ -39,7 +39,7 @@ function personOf(
     Static<typeof Body>, "conversation_id" | "phone_number">,
 ): Person {
   if ((uuid === undefined) === (text === undefined)) {
-    throw fieldFault("conversation_id", "Name a conversation_id or a phone_number.");
+    throw fieldFault("conversation_id", "Name either a conversation_id or a phone_number.");
   }
   if (uuid !== undefined) {
     if (isUuid(uuid)) return { conversationId: uuid.toLowerCase() };
