@@ -197,7 +197,8 @@ export function calendarRoutes(options: CalendarRoutesOptions): Route[] {
 
 const BOOKING_REFUSALS = {
   taken: "The start is already taken.",
-  closed: "No appointment can begin at the start.",
+  closed: "No appointment can begin at the start: it is too soon, too far ahead, or no beginning of "
+    + "a slot in the opening hours.",
   invalid: "The start must be a time such as 2026-01-15T09:00.",
 } as const;
 

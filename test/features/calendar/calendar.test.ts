@@ -113,10 +113,12 @@ test("[CA3] of a hundred requests for one time exactly one gets it; a retry gets
 test("[CA4] only times the calendar offers can be booked", async () => {
   const { path, slots } = await withCalendar({ days_ahead: 10 });
   const start = slots[0]?.start ?? "";
+  const closed = "No appointment can begin at the start: it is too soon, too far ahead, or no "
+    + "beginning of a slot in the opening hours.";
   for (const [wrong, text] of [
-    [start.replace(/T\d\d:\d\d/, "T00:07"), "No appointment can begin at the start."],
-    ["2020-01-01T09:00", "No appointment can begin at the start."],
-    ["2099-01-01T09:00", "No appointment can begin at the start."],
+    [start.replace(/T\d\d:\d\d/, "T00:07"), closed],
+    ["2020-01-01T09:00", closed],
+    ["2099-01-01T09:00", closed],
     ["tomorrow", "The start must be a time such as 2026-01-15T09:00."],
   ]) {
     const { status, body } = await server.call("POST", `${path}/appointments`, {
