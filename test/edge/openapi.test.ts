@@ -123,6 +123,23 @@ test("[OA495] the example of a body whose fields exclude each other is accepted 
   await server.close();
 });
 
+test("[OA496] a conversation is handed back whoever has it, and the document says no otherwise", async () => {
+  const path = "/user/conversations/{uuid}";
+  const refusesHeld = (move: string): boolean =>
+    document.paths[`${path}/${move}`]?.post?.responses["409"] !== undefined;
+  assert.deepEqual([refusesHeld("take-over"), refusesHeld("hand-back")], [true, false]);
+  const server = await startTestServer();
+  const uuid = await newConversation(server, (await newAssistant(server)).uuid);
+  const { body: other } = await server.call("POST", "/user/api-keys", { body: { name: "Other" } });
+  const move = (kind: string, key = server.key) =>
+    server.call("POST", `${path.replace("{uuid}", uuid)}/${kind}`, { key });
+  assert.equal((await move("take-over")).status, 200);
+  assert.equal((await move("take-over", other.api_key.token)).status, 409);
+  const { status, body } = await move("hand-back", other.api_key.token);
+  assert.deepEqual([status, body.desk], [200, "assistant"]);
+  await server.close();
+});
+
 test("[OA87] a route that requires a file takes only a form, and the file is required", () => {
   const uploads = operations.filter(({ operation }) =>
     operation.requestBody?.content["multipart/form-data"] !== undefined);

@@ -72,10 +72,11 @@ export function deskRoutes(options: DeskRouteOptions): Route[] {
     moveRoute(options, {
       action: "take-over", summary: "Take over a conversation; the assistant stays silent",
       description: "A reply that is being written is stopped, as with the stop button.",
+      refusals: { 409: HELD },
       move: (place) => handover.takeOver(place),
     }),
     moveRoute(options, {
-      action: "hand-back", summary: "Hand a conversation back to the assistant",
+      action: "hand-back", summary: "Hand a conversation back to the assistant, whoever has it",
       move: (place) => handover.handBack(place),
     }),
     askRoute(options),
@@ -87,8 +88,10 @@ export function deskRoutes(options: DeskRouteOptions): Route[] {
   ];
 }
 
-function moveRoute({ authorOf }: DeskRouteOptions, { action, summary, description, move }: {
-  action: string; summary: string; description?: string;
+function moveRoute({ authorOf }: DeskRouteOptions, {
+  action, summary, description, refusals, move,
+}: {
+  action: string; summary: string; description?: string; refusals?: Route["responses"];
   move(place: { accountId: number; uuid: string; author: Author }): Promise<Desk>;
 }): Route {
   return keyRoute({
@@ -99,7 +102,7 @@ function moveRoute({ authorOf }: DeskRouteOptions, { action, summary, descriptio
     ...(description === undefined ? {} : { description }),
     responses: {
       200: { description: "Who has the conversation",
-        schema: DeskSchema }, 404: NOT_FOUND, 409: HELD,
+        schema: DeskSchema }, 404: NOT_FOUND, ...refusals,
     },
     handle: async ({ caller, uuid }) => json(200, deskItem(await move(
       { accountId: caller.accountId, uuid, author: await authorOf(caller) }))),
