@@ -145,6 +145,15 @@ test("[AU313] signing out ends the session at once, and over https the cookie is
   }
 });
 
+test("[AU608] a change of password without the current one says that it is missing, not wrong", async () => {
+  const { key } = await server.newAccount();
+  const ana = await memberOf(server, "operator", key);
+  const { status, body } = await ana.call("PUT", "/user/password", { password: "another long one" });
+  const missing = "The current password field is required.";
+  assert.deepEqual(
+    [status, body], [422, { message: missing, errors: { current_password: [missing] } }]);
+});
+
 test("[AU314] a new password ends every other session; the one it was changed in gets a new cookie", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);

@@ -242,7 +242,13 @@ function ownRoutes({ users, signIn, origins, system, byOf }: MemberRouteOptions)
       summary: "Change your password",
       description: "Ends all your sessions and invalidates password links. This browser gets a new "
         + "session.",
-      body: Type.Object({ current_password: Type.Optional(PASSWORD), password: NEW_PASSWORD }),
+      body: Type.Object({
+        current_password: Type.Optional({
+          ...PASSWORD,
+          ...about("Your password until now; required if you have one.", "correct horse battery"),
+        }),
+        password: NEW_PASSWORD,
+      }),
       responses: { 200: { description: "Changed", schema: SIGNED_IN } },
       handle: async ({ caller, body, http }) => {
         const session = await signIn.changePassword(await memberOf(caller), {

@@ -194,6 +194,9 @@ function createChangePassword(
     const stored = await store.findByEmail(email);
     // A member who has only signed in at the provider sets a first password.
     const isFirst = stored?.passwordHash === null;
+    if (!isFirst && current === "") {
+      throw fieldFault("current_password", "The current password field is required.");
+    }
     if (!isFirst && !await passwords.verify(current, stored?.passwordHash ?? null)) {
       throw fieldFault("current_password", "The current password is wrong.");
     }
