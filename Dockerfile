@@ -23,6 +23,6 @@ VOLUME /data
 EXPOSE 8080
 # Ready or not, one that answers is not to be started again.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["node", "-e", \
-  "fetch(`http://127.0.0.1:${process.env.PARLEY_PORT}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+  "const { PARLEY_PORT: port, PARLEY_TLS_CERT_FILE: tls } = process.env; require(tls ? 'https' : 'http').get({ host: '127.0.0.1', port, path: '/livez', rejectUnauthorized: false }, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)).on('error', () => process.exit(1))"]
 ENTRYPOINT ["node", "--single-threaded-gc", "/opt/parley/node_modules/parley/dist/cli.js"]
 CMD ["serve"]

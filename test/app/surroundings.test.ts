@@ -1,9 +1,11 @@
 // The real process in surroundings that operators have: a log whose disk is full, a terminal that
-// is closed.
+// is closed, a container that asks whether it is alive.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync, rmSync, truncateSync } from "node:fs";
+import {
+  closeSync, openSync, readFileSync, rmSync, truncateSync, writeFileSync,
+} from "node:fs";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -12,6 +14,7 @@ import { askUntil } from "#support/asking.ts";
 import { aboutTheFile } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { CLI, MAIN, parley, startProcess } from "#support/process.ts";
+import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { testDataDir } from "#support/server.ts";
 
 /** More than the database has. */
@@ -143,4 +146,30 @@ test("[OP291] closing its terminal stops a server as SIGTERM does", {
   assert.deepEqual(await exited, [0, null]);
   assert.match(said, /"code":0,"msg":"stopped"/);
   rmSync(dataDir, { recursive: true });
+});
+
+test("[OP540] the image's health check finds the server alive, with TLS or without", async () => {
+  const { key, cert } = await selfSignedCertificate();
+  const image = readFileSync(join(import.meta.dirname, "../../Dockerfile"), "utf8");
+  const [, check = ""] = /^HEALTHCHECK .*CMD (\[[^]+?\])\n/m.exec(image) ?? [];
+  const [, ...args] = JSON.parse(check.replace("\\\n", "")) as string[];
+  for (const isSealed of [false, true]) {
+    const dataDir = testDataDir();
+    const [keyFile, certFile] = [join(dataDir, "key.pem"), join(dataDir, "cert.pem")];
+    writeFileSync(keyFile, key);
+    writeFileSync(certFile, cert);
+    const tls = isSealed ? { PARLEY_TLS_KEY_FILE: keyFile, PARLEY_TLS_CERT_FILE: certFile } : {};
+    const env = { PARLEY_PORT: String(await freePorts()), PARLEY_DATA_DIR: dataDir, ...tls };
+    const server = spawn(process.execPath, [MAIN], { env, stdio: ["ignore", "pipe", "inherit"] });
+    const exited = once(server, "exit");
+    for await (const line of createInterface({ input: server.stdout })) {
+      if (!line.includes('"msg":"listening"')) continue;
+      const alive = spawnSync(process.execPath, args, { env });
+      server.kill("SIGTERM");
+      assert.equal(alive.status, 0, `${isSealed}: ${alive.stderr}`);
+    }
+    await exited;
+    assert.equal(spawnSync(process.execPath, args, { env }).status, 1);
+    rmSync(dataDir, { recursive: true });
+  }
 });
