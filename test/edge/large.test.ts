@@ -63,6 +63,20 @@ test("[ER157] a file sent as text is reported as not a file", async () => {
   assert.deepEqual(await answerTo(""), [422, "A file is required for this document type."]);
 });
 
+test("[ER560] a form with several files is refused as such, not as malformed", async () => {
+  const { body } = await server.call("POST", "/user/knowledgebases", { body: { name: "Forms" } });
+  const form = new FormData();
+  form.append("type", "txt");
+  form.append("name", "Prices");
+  for (const name of ["a.txt", "b.txt"]) form.append("file", new Blob(["A bell: 12 euros"]), name);
+  const answer = await fetch(`${server.url}/api/user/knowledgebases/${body.data.id}/documents`, {
+    method: "POST", headers: { Authorization: `Bearer ${server.key}` }, body: form,
+  });
+  assert.deepEqual([answer.status, await answer.json()], [
+    400, { error: "The form has several files: send each in a request of its own." },
+  ]);
+});
+
 test("[ER155] cookies of other programs on the page lock nobody out", async () => {
   const headers = { Cookie: `session=${"x".repeat(12_000)}` };
   assert.equal((await fetch(`${server.url}/widget.js`, { headers })).status, 200);

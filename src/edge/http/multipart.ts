@@ -29,6 +29,7 @@ interface MultipartReader {
 }
 
 const NO_FILE = "The file field must be a file: a part of the form with a filename.";
+const SEVERAL_FILES = "The form has several files: send each in a request of its own.";
 
 const malformed = (cause: unknown): Fault =>
   new Fault(400, "The request body is not valid multipart/form-data.", { cause });
@@ -83,7 +84,8 @@ export function createMultipartReader(
       unwritten ??= error;
     }));
   });
-  for (const limit of ["filesLimit", "fieldsLimit", "partsLimit"] as const) parser.on(limit, fail);
+  parser.on("filesLimit", () => (failure ??= new Fault(400, SEVERAL_FILES)));
+  for (const limit of ["fieldsLimit", "partsLimit"] as const) parser.on(limit, fail);
   const parsed = new Promise<void>((resolve) => {
     parser.on("finish", resolve);
     parser.on("error", (error: unknown) => {
