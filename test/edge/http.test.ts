@@ -121,6 +121,8 @@ test("[ER4] unknown paths answer 404, wrong methods 405 with Allow, both in JSON
   const wrong = await server.call("DELETE", "/user/me");
   assert.equal(wrong.status, 405);
   assert.equal(wrong.headers.get("allow"), "GET");
+  const several = await server.call("PATCH", "/user/calls/live");
+  assert.equal(several.headers.get("allow"), "GET, DELETE");
 });
 
 test("[ER6] HEAD answers with the head of GET, and nothing of a stream", async () => {

@@ -26,7 +26,7 @@ export function mountFallback(
     const cors = isReadable ? corsHeaders(http) : {};
     if (known.length > 0) {
       const fault = new Fault(405, `The ${http.method} method is not supported for this route.`);
-      const allowed = known.map(({ method }) => method).join(", ");
+      const allowed = [...new Set(known.map(({ method }) => method))].join(", ");
       return render(fault, http, { ...cors, Allow: allowed });
     }
     const wanted = http.headers["access-control-request-method"] ?? "";

@@ -149,18 +149,19 @@ function createTurns(placesMax: number) {
 
 const FILE_GONE = "The file is no longer stored: delete the document and add it again.";
 
+/** Null when what was written is gone, and the document with it. */
 async function extract(
   { store, extractor, files, folder }: DocumentProcessorOptions,
   { id, type, source }: Document,
   signal: AbortSignal,
-): Promise<ExtractionResult> {
+): Promise<ExtractionResult | null> {
   if ("urls" in source) {
     const known = await store.knownPages(id);
     return extractor.extract({ type: "website", ...source, known }, signal);
   }
   if ("written" in source) {
-    const text = await store.textOf(id) ?? "";
-    return extractor.extract(writtenFrom(source.written, text), signal);
+    const text = await store.textOf(id);
+    return text === null ? null : extractor.extract(writtenFrom(source.written, text), signal);
   }
   const path = join(folder, source.file);
   try {
@@ -184,7 +185,7 @@ async function readDocument(
   const { store } = options;
   if (!await store.beginReading(named(document))) return null;
   const result = await extract(options, document, signal);
-  if (result.kind === "failed") return result;
+  if (result === null || result.kind === "failed") return result;
   const { pages, site } = result;
   if (site && await isUnchanged(store, document.id, site)) return { kind: "unchanged", site };
   let position = 0;

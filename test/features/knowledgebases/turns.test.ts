@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
@@ -174,6 +175,33 @@ test("[KB134] a document with no room to be read is read once there is room, wit
   processor.enqueue({ id: 1, accountId: 1, type: "txt", source: { file: "one" } } as never);
   assert.equal(await read.promise, "failed");
   assert.equal(fetched, asked);
+  await processor.close();
+});
+
+test("[KB462] questions that are deleted while they are about to be read are no error", async () => {
+  const said: unknown[] = [];
+  const looked = Promise.withResolvers<void>();
+  const processor = createDocumentProcessor({
+    store: {
+      beginReading: () => Promise.resolve(true),
+      textOf: () => {
+        looked.resolve();
+        return Promise.resolve(null);
+      },
+      finishReading: (read: unknown) => Promise.resolve(said.push(read) && []),
+    } as never,
+    extractor: { close: () => Promise.resolve() } as never,
+    embedder: null,
+    files: { fetch: () => Promise.resolve(true) },
+    removals: { remove: () => Promise.resolve() },
+    folder: server.dataDir, documentsMax: 1, bus: server.app.features.bus,
+    system: createManualSystem(),
+    log: { error: (about: unknown) => void said.push(about) } as never,
+  });
+  processor.enqueue({ id: 1, accountId: 1, type: "faq", source: { written: "faq" } } as never);
+  await looked.promise;
+  while (processor.unread() > 0) await turn();
+  assert.deepEqual(said, []);
   await processor.close();
 });
 
