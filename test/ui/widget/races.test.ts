@@ -45,18 +45,24 @@ const trim = async (): Promise<void> => {
   await storage.close();
 };
 
+/** The page is offline while its reply ends, whose events leave the log. Returns the conversation. */
+async function missReply(seen: Seen): Promise<string> {
+  const found = conversationOf(seen);
+  const reply = held(2);
+  await open(seen);
+  const uuid = await found;
+  await seen.say("Hello");
+  await seen.log.getByText("One two", { exact: true }).waitFor();
+  await seen.page.context().setOffline(true);
+  reply.go();
+  await finished(uuid, 2);
+  await trim();
+  return uuid;
+}
+
 test("[WG326] a reply that ended beyond the kept event log is shown, the next message can be sent, and one that was not sent yet stays", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
-    const found = conversationOf(seen);
-    const reply = held(2);
-    await open(seen);
-    const uuid = await found;
-    await seen.say("Hello");
-    await seen.log.getByText("One two", { exact: true }).waitFor();
-    await seen.page.context().setOffline(true);
-    reply.go();
-    await finished(uuid, 2);
-    await trim();
+    const uuid = await missReply(seen);
     await seen.page.context().setOffline(false);
     await seen.log.getByText("One two three four.").waitFor();
     await isAnswered(seen);
@@ -88,16 +94,7 @@ test("[WG326] a reply that ended beyond the kept event log is shown, the next me
 
 test("[WG331] a history that the server does not give at first is asked for again", { skip, timeout }, async () => {
   await withWidget({}, async (seen) => {
-    const found = conversationOf(seen);
-    const reply = held(2);
-    await open(seen);
-    const uuid = await found;
-    await seen.say("Hello");
-    await seen.log.getByText("One two", { exact: true }).waitFor();
-    await seen.page.context().setOffline(true);
-    reply.go();
-    await finished(uuid, 2);
-    await trim();
+    const uuid = await missReply(seen);
     await seen.page.route(`**/conversations/${uuid}`, (route) => route.fulfill({
       status: 503, json: { status: false, error: "The server is overloaded." },
       headers: { "Access-Control-Allow-Origin": "*" },
