@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Rows } from "#ui/dashboard/data/rows.ts";
+import { count as counted } from "./format.ts";
 import { Failure, Skeleton } from "./layout.tsx";
 
 export interface Column<T> {
@@ -80,6 +81,9 @@ const rowPx = (): number =>
   52 * parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
 const AROUND = 12;
 
+/** Firefox draws nothing below 17.9 million pixels, Chromium nothing below 33.6 million. */
+const HEIGHT_PX_MAX = 15_000_000;
+
 export function Table<T>(props: TableProps<T>) {
   const { rows, empty } = props;
   const { count, error, reload } = rows;
@@ -88,23 +92,37 @@ export function Table<T>(props: TableProps<T>) {
       {Boolean(error) && <Failure error={error} retry={reload} />}
       {count === null && !error && <Skeleton />}
       {count === 0 && empty}
-      {count !== null && count > 0 && <Body {...props} count={count} />}
+      {count !== null && count > 0 && <Drawn {...props} total={count} />}
     </>
   );
 }
 
-function Body<T>(given: TableProps<T> & { count: number }) {
+/** The list, as far down as browsers can draw it. */
+function Drawn<T>(props: TableProps<T> & { total: number }) {
+  const { total } = props;
+  const count = Math.min(total, Math.floor(HEIGHT_PX_MAX / rowPx()));
+  return (
+    <>
+      <Body {...props} count={count} />
+      {total > count && (
+        <p class="soft list-more">And {counted(total - count)} more: filter the list.</p>
+      )}
+    </>
+  );
+}
+
+function Body<T>(given: TableProps<T> & { count: number; total: number }) {
   const room = useTier();
   const columns = given.columns.filter(({ priority = 1 }) => priority <= room);
   const props = { ...given, columns };
-  const { label, rows, rowKey, choice, count } = props;
+  const { label, rows, rowKey, choice, count, total } = props;
   const body = useRef<HTMLTableSectionElement>(null);
   const [first, last] = useWindow(body, count);
   useHeld(body, props, first, last);
   useEffect(() => rows.show(first, last), [rows, first, last]);
   const shown = Array.from({ length: Math.max(0, last - first) }, (_, at) => first + at);
   return (
-    <table class="list" aria-label={label} aria-rowcount={count + 1}>
+    <table class="list" aria-label={label} aria-rowcount={total + 1}>
       <colgroup>
         {choice && <col class="choice" />}
         {columns.map((column) => (
