@@ -1,7 +1,7 @@
 // Runs in the threads that call tools' endpoints: one guarded request, its reply read into a small
 // plain object. Whatever an endpoint sends is unpacked here, never in the main thread.
 import { workerData } from "node:worker_threads";
-import { isRecord, isUnsafeKey } from "#core/values.ts";
+import { isRecord, isUnsafeKey, wholeStart } from "#core/values.ts";
 import type { Answered, EndpointReply, EndpointRequest } from "#features/tools/invocation.ts";
 import { createOutbound, type OutboundReply } from "#outbound/request.ts";
 import { readingAll } from "./tools/answers.ts";
@@ -32,7 +32,7 @@ function resultOf(body: Buffer, charsMax: number): Record<string, unknown> {
   const asText = (): Record<string, unknown> => {
     const clean = text.replace(UNSEEN, "");
     const isLong = clean.length > charsMax;
-    return isLong ? { text: clean.slice(0, charsMax), truncated: true } : { text: clean };
+    return isLong ? { text: wholeStart(clean, charsMax), truncated: true } : { text: clean };
   };
   let parsed: unknown;
   try {
@@ -53,7 +53,7 @@ function answeredOf(
     status,
     // The header that tells how to read the body; cookies and the like are dropped.
     headers: type === undefined ? {} : { "content-type": type },
-    body: body.toString("utf8").replace(UNSEEN, "").slice(0, charsMax),
+    body: wholeStart(body.toString("utf8").replace(UNSEEN, ""), charsMax),
   };
 }
 

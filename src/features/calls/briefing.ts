@@ -4,6 +4,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
+import { wholeStart } from "#core/values.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import type { LanguageModel } from "#providers/models/port.ts";
 
@@ -47,7 +48,7 @@ export function createSummarise({ resolveModel, system, log }: SummariseOptions)
         for (const delta of deltas) if (delta.kind === "text") text += delta.text;
         if (text.length > SUMMARY_CHARS_MAX) break;
       }
-      return text.slice(0, SUMMARY_CHARS_MAX).trim();
+      return wholeStart(text, SUMMARY_CHARS_MAX).trim();
     } catch (error) {
       log.warn({ err: error }, "could not summarise a call for a colleague");
       return "";

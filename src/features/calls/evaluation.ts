@@ -5,7 +5,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import { jsonOf, recordOf } from "#core/values.ts";
+import { jsonOf, recordOf, wholeStart } from "#core/values.ts";
 import type { LanguageModel, ModelMessage } from "#providers/models/port.ts";
 import { transcriptText, type Line } from "./records/transcript.ts";
 
@@ -137,7 +137,7 @@ function typed(value: unknown, type: Field["type"]): unknown {
       return typeof number === "number" && Number.isFinite(number) ? number : undefined;
     }
     case "string":
-      if (typeof value === "string") return value.slice(0, VALUE_CHARS_MAX);
+      if (typeof value === "string") return wholeStart(value, VALUE_CHARS_MAX);
       return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
   }
 }

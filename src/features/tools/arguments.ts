@@ -1,5 +1,6 @@
 // A tool's parameters as a model receives them, and the parsing of the arguments it fills in.
 import { LIMITS } from "#core/limits.ts";
+import { wholeStart } from "#core/values.ts";
 import type { ModelFunction } from "#providers/models/port.ts";
 import type { ItemType, ToolDescription, ToolParameter } from "./tools.ts";
 
@@ -46,7 +47,7 @@ function itemOf(type: ItemType, value: unknown): Item | null {
   switch (type) {
     case "string":
       return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
-        ? String(value).slice(0, LIMITS.toolArgumentCharsMax)
+        ? wholeStart(String(value), LIMITS.toolArgumentCharsMax)
         : null;
     case "number": {
       const read = typeof value === "string" && value.trim() !== "" ? Number(value) : value;

@@ -5,7 +5,7 @@
 import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type System } from "#core/system.ts";
-import { jsonOf, recordOf, textOf } from "#core/values.ts";
+import { jsonOf, recordOf, textOf, wholeStart } from "#core/values.ts";
 import {
   REFERENCE_HEAD, type LanguageModel, type ModelDelta, type ModelMessage, type ModelRequest,
 } from "./port.ts";
@@ -120,7 +120,7 @@ function refuseIfAborted(signal: AbortSignal): void {
 function searchFor({ functions, messages }: ModelRequest): string | null {
   const last = messages.at(-1);
   if (last?.role !== "user" || !functions.some(({ name }) => name === SEARCH_FUNCTION)) return null;
-  const question = last.content.slice(0, LIMITS.messageCharsMax).trim();
+  const question = wholeStart(last.content, LIMITS.messageCharsMax).trim();
   const isChat = question === "" || courtesyTo(question) !== null || GREETING.test(question);
   return isChat ? null : question;
 }
@@ -141,7 +141,7 @@ function foundText(content: string): string {
 function replyTo(messages: ModelMessage[]): string {
   const prompt = messages.filter(({ role }) => role === "system").map(({ content }) => content);
   const questionAt = messages.findLastIndex(({ role }) => role === "user");
-  const question = messages[questionAt]?.content.slice(0, LIMITS.messageCharsMax).trim() ?? "";
+  const question = wholeStart(messages[questionAt]?.content ?? "", LIMITS.messageCharsMax).trim();
   const courtesy = courtesyTo(question);
   if (courtesy !== null) return courtesy;
   if (question === "" || GREETING.test(question)) return greeting(prompt.join("\n"));
@@ -228,7 +228,7 @@ function bestFacts(facts: Fact[], question: string[]): string | null {
 
 /** Never ends inside a surrogate pair. */
 function shortened(text: string): string {
-  return text.slice(0, REPLY_CHARS_MAX).replace(/[\ud800-\udbff]$/, "");
+  return wholeStart(text, REPLY_CHARS_MAX);
 }
 
 /** The terms of a text: folded, stemmed words without stop words; pairs where no spaces are. */

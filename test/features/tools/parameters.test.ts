@@ -66,6 +66,17 @@ test("[TL111] the model is told which parameters are optional, their choices and
   });
 });
 
+test("[TL301] long arguments and long answers are cut between two characters", async (context) => {
+  context.after(() => endpoint.answer((_, response) => response.end("{}")));
+  endpoint.answer((_, response) => response.end(`${"a".repeat(8191)}😀`));
+  const id = await newTool({ schema: [{ name: "item", type: "string", description: "What" }] });
+  const { body } = await trial(id, { item: `${"a".repeat(1999)}😀` });
+  const sent = JSON.parse(endpoint.requests[0]?.body ?? "") as { item: string };
+  assert.equal(sent.item, "a".repeat(1999));
+  assert.deepEqual(body.result, { text: "a".repeat(8191), truncated: true });
+  assert.equal(body.response.body, "a".repeat(8191));
+});
+
 test("[TL112] arguments are converted by their parameters; those that do not fit are named", async () => {
   const id = await newTool();
   const fits = await trial(id, { item: "tyre", count: null, sizes: ["26", 28], notes: "soon" });

@@ -2,6 +2,7 @@
 // open: a visitor waits, or asks to be called back. Store port → factory. Called by push-routes.ts
 // and the composition root.
 import type { Instant, Timer } from "#core/system.ts";
+import { wholeStart } from "#core/values.ts";
 import type { Author } from "#events/events.ts";
 import { isUserAuthor } from "#features/accounts/people/users.ts";
 import type { Pusher, PushTarget } from "#providers/push/port.ts";
@@ -51,7 +52,7 @@ function shownOf({ data, assistant: { name }, conversation }: Report): Shown {
     ? `${data.callback.name} wants to be reached`
     : `${visitorOf(conversation)} waits for a person`;
   return {
-    title: title.slice(0, CHARS_MAX), body: name.slice(0, CHARS_MAX),
+    title: wholeStart(title, CHARS_MAX), body: wholeStart(name, CHARS_MAX),
     conversation_id: data.conversation_id,
   };
 }
