@@ -336,3 +336,20 @@ test("[DB976] a list higher than browsers draw says at its end how many rows it 
     assert.ok(await page.evaluate("document.documentElement.scrollHeight") as number < 17_895_697);
   });
 });
+
+test("[DB977] the overview's amounts are each on one line", { skip }, async () => {
+  const { key, accountId } = await server.newAccount();
+  assert.ok(accountId);
+  await server.app.features.accounts.credit(accountId, 123_456_000_000);
+  await withDashboard(async ({ page, go }) => {
+    await go("/");
+    const amount = page.locator(".overview-figures strong", { hasText: "$123,4" });
+    await amount.waitFor();
+    for (const width of [360, 1024, 1280]) {
+      await page.setViewportSize({ width, height: 900 });
+      assert.ok(await amount.evaluate((one) =>
+        one.scrollHeight < 2 * parseFloat(getComputedStyle(one).fontSize)
+        && one.scrollWidth <= one.clientWidth), `${width} px`);
+    }
+  }, { key });
+});
