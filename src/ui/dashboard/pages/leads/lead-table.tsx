@@ -15,11 +15,11 @@ const knownOf = ({ variables }: Lead): string =>
     .map(([name, text]) => `${name}: ${text}`).join(", ");
 
 const NUMBER: Column<Lead> = {
-  title: "Number", grow: 2.05,
+  title: "Number", grow: 1.91,
   cell: (lead) => <TwoLines main={formatPhone(lead.phone_number)} sub={knownOf(lead)} />,
 };
 const CAMPAIGN: Column<Lead> = {
-  title: "Campaign", grow: 1.15, priority: 2,
+  title: "Campaign", grow: 1.3, priority: 2,
   cell: ({ campaign }) => (
     <span class="two"><a href={`#/campaigns/${campaign.id}`}>{campaign.name}</a></span>
   ),
@@ -27,7 +27,7 @@ const CAMPAIGN: Column<Lead> = {
 const REST: Column<Lead>[] = [
   { title: "Status", grow: 1.55, cell: ({ status }) => <Status code={status} /> },
   {
-    title: "Last call was", priority: 3, grow: 1.24, isWords: true,
+    title: "Last call was", priority: 3, grow: 1.27, isWords: true,
     cell: ({ last_outcome: outcome }) => outcome !== null && outcomeWords(outcome),
   },
   {
