@@ -45,7 +45,7 @@ const trim = async (): Promise<void> => {
   await storage.close();
 };
 
-/** The page is offline while its reply ends, whose events leave the log. Returns the conversation. */
+/** The page is offline while a reply ends, which leaves the log. Returns the conversation. */
 async function missReply(seen: Seen): Promise<string> {
   const found = conversationOf(seen);
   const reply = held(2);
