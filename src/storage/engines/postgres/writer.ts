@@ -236,13 +236,14 @@ function createCrew(
 /** Whether writes have a session: the database may have room for those of reads and beats only. */
 function createRoom(links: Link[], reach: Reach, system: System) {
   let noneSinceMs: number | null = null;
+  const isThere = (): boolean => links.some((link) => link.current() !== null);
   return {
     look: (): void => {
-      const isThere = links.some((link) => link.current() !== null);
-      noneSinceMs = isThere ? null : noneSinceMs ?? system.monotonicMs();
+      noneSinceMs = isThere() ? null : noneSinceMs ?? system.monotonicMs();
     },
     failure: (): StorageFailure | null => {
-      const isOver = noneSinceMs !== null
+      // A session that is back ends the failure at once, not with the next look.
+      const isOver = noneSinceMs !== null && !isThere()
         && system.monotonicMs() - noneSinceMs >= LIMITS.databaseGoneMs;
       return reach.failure()
         ?? (isOver ? new StorageFailure("the database takes no connection for writes") : null);
