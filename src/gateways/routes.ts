@@ -9,7 +9,7 @@ import { isReplayed } from "#features/conversations/outcomes.ts";
 import { Fault } from "#core/faults.ts";
 import { about, named } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
-import { EVENT_STREAM, IDEMPOTENCY_KEY, Uuid } from "#http/answers.ts";
+import { EVENT_STREAM, IDEMPOTENCY_KEY, replayHeaders, Uuid } from "#http/answers.ts";
 import { rateLimitFault } from "#http/errors.ts";
 import { json, type HttpRequest, type Reply } from "#http/exchange.ts";
 import type { RateDecision } from "#core/rate-limit.ts";
@@ -132,7 +132,7 @@ async function complete(
     model: assistant.uuid,
   };
   const count = countOf(sent);
-  const headers = isReplayed(sent) ? { "Idempotency-Replayed": "true" } : undefined;
+  const headers = replayHeaders(isReplayed(sent));
   if (body.stream === true) {
     const includesUsage = body.stream_options?.include_usage === true;
     const encoder = createChunkEncoder(head, given, count, includesUsage);

@@ -9,9 +9,3 @@ export function keyHeaders(url: string, key: string | null): Record<string, stri
   if (key === null) return {};
   return AZURE.test(new URL(url).hostname) ? { "api-key": key } : { authorization: `Bearer ${key}` };
 }
-
-/** The address of `path` below the base `url`, whose query (Azure's `api-version`) stays. */
-export function endpointOf(url: string, path: string): string {
-  const { origin, pathname, search } = new URL(url);
-  return `${origin}${pathname.replace(/\/+$/, "")}${path}${search}`;
-}

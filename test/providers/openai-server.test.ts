@@ -1,7 +1,8 @@
 // How servers that speak OpenAI's dialect are addressed. No test can reach Azure itself.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { endpointOf, keyHeaders } from "#providers/openai-server.ts";
+import { endpointOf } from "#core/values.ts";
+import { keyHeaders } from "#providers/openai-server.ts";
 
 test("[MO62] Azure OpenAI is sent the key as it wants it, every other server as a bearer token", () => {
   const azure = { "api-key": "k" };

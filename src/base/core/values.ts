@@ -40,6 +40,12 @@ export function parseHttpUrl(text: string): URL | null {
   return isHttp && url.username === "" && url.password === "" ? url : null;
 }
 
+/** The address of `path` below the base `url`, whose query (Azure's `api-version`) stays. */
+export function endpointOf(url: string, path: string): string {
+  const { origin, pathname, search } = new URL(url);
+  return `${origin}${pathname.replace(/\/+$/, "")}${path}${search}`;
+}
+
 /** As they are written. */
 export const wordsIn = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 

@@ -2,6 +2,7 @@
 // envelopes, moments and function calls. Refusals are rendered in errors.ts.
 import { Type, type TSchema } from "@sinclair/typebox";
 import { about, named } from "#core/schema.ts";
+import type { HeaderMap } from "./exchange.ts";
 import type { ErrorShape } from "./route.ts";
 
 const FieldErrors = Type.Record(Type.String(), Type.Array(Type.String()), about(
@@ -97,6 +98,9 @@ export const IDEMPOTENCY_KEY = Type.String({ maxLength: 255, ...about(
   "A unique value you choose for this request. Repeating the request with the same value runs and "
   + "bills it only once, and returns the first result with `Idempotency-Replayed: true`.",
   "order-4711-reply-1") });
+/** The header of an answer that an earlier request with the same key has led to. */
+export const replayHeaders = (isReplay: boolean): HeaderMap =>
+  (isReplay ? { "Idempotency-Replayed": "true" } : {});
 export const TICKET = Type.String(about(
   "A ticket from `POST /user/stream-tickets`, for clients that cannot send an Authorization "
   + "header.",

@@ -11,7 +11,7 @@ import { about, named, Nullable, OneOf, TimeOfDay, TimeZone } from "#core/schema
 import { isoMicros, type System } from "#core/system.ts";
 import { dayAt } from "#core/zones.ts";
 import {
-  dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf, Uuid,
+  dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, replayHeaders, savedOf, Uuid,
 } from "#http/answers.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
 import { keyRoute, seesSecrets, publicRoute, type Route } from "#http/route.ts";
@@ -267,7 +267,7 @@ function appointmentRoutes({ calendars, assistants, system }: CalendarRoutesOpti
         const zone = calendars.zoneOf(await calendars.open(assistant), assistant);
         return json(201, {
           message: "Appointment booked successfully", data: wireAppointment(outcome.appointment, zone),
-        }, outcome.isRepeat ? { "Idempotency-Replayed": "true" } : {});
+        }, replayHeaders(outcome.isRepeat));
       },
     }),
     keyRoute({

@@ -6,7 +6,7 @@ import { isE164 } from "#core/values.ts";
 import { Fault } from "#core/faults.ts";
 import { variablesFrom } from "#core/variables.ts";
 import { about, named, OneOf, prepared } from "#core/schema.ts";
-import { IDEMPOTENCY_KEY, IdOf, MessageSchema } from "#http/answers.ts";
+import { IDEMPOTENCY_KEY, IdOf, MessageSchema, replayHeaders } from "#http/answers.ts";
 import { json, type HttpRequest } from "#http/exchange.ts";
 import {
   dayQuery, dayRange, pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT,
@@ -223,7 +223,7 @@ function numberFrom(text: string): string {
 
 const made = ({ id, status, replayed }: PlacedCall, message: string) =>
   json(200, { message, call_id: id, status, data: { id, status } },
-    replayed ? { "Idempotency-Replayed": "true" } : {});
+    replayHeaders(replayed));
 
 function makeCallRoute(options: CallRouteOptions): Route {
   return keyRoute({

@@ -7,7 +7,7 @@ import { variablesFrom } from "#core/variables.ts";
 import { about, named, Nullable, OneOf } from "#core/schema.ts";
 import { rateLimitFault } from "#http/errors.ts";
 import {
-  dataOf, FunctionCallSchema, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, Uuid,
+  dataOf, FunctionCallSchema, IDEMPOTENCY_KEY, listOf, PLAIN_TIMES, replayHeaders, Uuid,
 } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { dayQuery, dayRange, PER_PAGE_DEFAULT } from "#http/pagination.ts";
@@ -267,7 +267,7 @@ function generateRoute(options: AccountConversationOptions): Route {
       }
       const idempotencyKey = readIdempotencyKey(http.headers["idempotency-key"]);
       const reply = await generate(conversations, assistant, body, idempotencyKey);
-      return json(200, reply.body, reply.isReplay ? { "Idempotency-Replayed": "true" } : {});
+      return json(200, reply.body, replayHeaders(reply.isReplay));
     },
   });
 }

@@ -8,7 +8,8 @@ import { about, named, Nullable, OneOf, shownAs } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
 import { variablesFrom } from "#core/variables.ts";
 import {
-  AFTER as POSITION, EVENT_STREAM, FunctionCallSchema, IDEMPOTENCY_KEY, LAST_EVENT_ID, listOf, Uuid,
+  AFTER as POSITION, EVENT_STREAM, FunctionCallSchema, IDEMPOTENCY_KEY, LAST_EVENT_ID, listOf,
+  replayHeaders, Uuid,
 } from "#http/answers.ts";
 import { originFault } from "#http/api.ts";
 import { accepts, json, type HttpRequest, type Reply } from "#http/exchange.ts";
@@ -287,11 +288,8 @@ async function replyOf(sent: Sent): Promise<object> {
   return replyBody(await sent.result);
 }
 
-function withReplay(sent: Sent, reply: Reply): Reply {
-  return isReplayed(sent)
-    ? { ...reply, headers: { ...reply.headers, "Idempotency-Replayed": "true" } }
-    : reply;
-}
+const withReplay = (sent: Sent, reply: Reply): Reply =>
+  ({ ...reply, headers: { ...reply.headers, ...replayHeaders(isReplayed(sent)) } });
 
 function readRoute({ conversations }: ConversationRouteOptions): Route {
   return publicRoute({

@@ -6,7 +6,7 @@ import { dollarsFromMicros } from "#core/money.ts";
 import { about, named, Nullable, prepared, withMessage } from "#core/schema.ts";
 import { isoMicros, isoOrNull } from "#core/system.ts";
 import {
-  dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, savedOf,
+  dataOf, IDEMPOTENCY_KEY, IdOf, listOf, MessageSchema, Moment, replayHeaders, savedOf,
 } from "#http/answers.ts";
 import { json, type Reply } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
@@ -125,7 +125,7 @@ const wireOffer = (offer: OfferWithPrice) => ({
 });
 
 function boughtReply({ purchase, replayed }: Bought): Reply {
-  const headers = replayed ? { "Idempotency-Replayed": "true" } : {};
+  const headers = replayHeaders(replayed);
   const { phoneNumberId: id, phoneNumber, countryCode } = purchase;
   if (purchase.state !== "completed") {
     return json(purchase.status ?? 500, { error: purchase.error }, headers);

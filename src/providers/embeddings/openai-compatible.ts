@@ -3,9 +3,10 @@ import { Type } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { ProviderError } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { endpointOf } from "#core/values.ts";
 import { connecting } from "#outbound/connect.ts";
 import { Agent, request } from "#outbound/undici.ts";
-import { endpointOf, keyHeaders } from "#providers/openai-server.ts";
+import { keyHeaders } from "#providers/openai-server.ts";
 import type { Embedder } from "./port.ts";
 
 const Answer = TypeCompiler.Compile(Type.Object({

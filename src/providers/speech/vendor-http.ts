@@ -2,7 +2,7 @@
 // that send a request per text or recording, and by those that request a socket's address.
 import type { Dispatcher, FormData } from "undici";
 import { ProviderError } from "#core/faults.ts";
-import { jsonOf } from "#core/values.ts";
+import { endpointOf, jsonOf } from "#core/values.ts";
 import { connecting } from "#outbound/connect.ts";
 import { Agent, request } from "#outbound/undici.ts";
 import { errorText } from "#providers/error-text.ts";
@@ -66,12 +66,10 @@ export function createVendorHttp(options: VendorHttpOptions): VendorHttp {
     bodyTimeout: bounds.stallMs,
     maxResponseSize: bounds.responseBytesMax,
   });
-  const { origin, pathname, search } = new URL(url);
-  const base = `${origin}${pathname.replace(/\/+$/, "")}`;
   const post: Post<Dispatcher.ResponseData["body"]> = async (path, body, signal, own) => {
     const isJson = typeof body !== "string" && !(Symbol.toStringTag in body);
     try {
-      const response = await request(`${base}${path}${search}`, {
+      const response = await request(endpointOf(url, path), {
         dispatcher: agent,
         method: "POST",
         signal,

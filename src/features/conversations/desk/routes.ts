@@ -7,7 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import { about, named } from "#core/schema.ts";
 import { isoMicros, type System } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
-import { IDEMPOTENCY_KEY, Moment } from "#http/answers.ts";
+import { IDEMPOTENCY_KEY, Moment, replayHeaders } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, publicRoute, type Caller, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
@@ -164,8 +164,7 @@ function writeRoute(options: DeskRouteOptions): Route {
         attachments: await attachments.named(conversation, ids),
         idempotencyKey: readIdempotencyKey(http.headers["idempotency-key"]),
       });
-      return json(201, { message: messageItem(message) },
-        isRepeat ? { "Idempotency-Replayed": "true" } : {});
+      return json(201, { message: messageItem(message) }, replayHeaders(isRepeat));
     },
   });
 }
