@@ -5,6 +5,7 @@ import type { Page } from "playwright-core";
 import { noBrowser } from "#support/browser.ts";
 import { startDashboard } from "#support/dashboard-page.ts";
 import { memberOf, PASSWORD } from "#support/members.ts";
+import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;
@@ -169,5 +170,16 @@ test("[DB766] the second script is retried at a new address, as Firefox needs", 
     await page.getByRole("button", { name: "Try again" }).click();
     await heading.waitFor();
     assert.equal(new Set(asked).size, 2);
+  });
+});
+
+test("[DB1177] a widget preview whose test could not begin begins it on trying again", { skip, timeout }, async () => {
+  const { id } = await newAssistant(server, { initial_message: "We are open." });
+  await withDashboard(async ({ page, go }) => {
+    await page.route("**/user/assistant/*/tests", (route) => route.abort(), { times: 1 });
+    await go(`/assistants/${id}/widget`);
+    const inner = page.frameLocator("iframe[title='Widget preview']");
+    await inner.getByRole("button", { name: "Try again" }).click();
+    await inner.getByText("We are open.").first().waitFor();
   });
 });

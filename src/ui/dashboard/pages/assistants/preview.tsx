@@ -49,9 +49,9 @@ function answering({ api, draft, begun, failed }: Preview, own: typeof fetch): t
     const key = JSON.stringify([greeting, variables]);
     const made = begun.get(key) ?? make(variables);
     begun.set(key, made);
-    const response = await made;
-    if (!response.ok) begun.delete(key);
-    return response.clone();
+    const isBegun = await made.then(({ ok }) => ok, () => false);
+    if (!isBegun) begun.delete(key);
+    return (await made).clone();
   };
   const send = async (
     uuid: string, message: string, headers: Record<string, string>,
