@@ -131,6 +131,23 @@ test("[DB650] [DB71] starting asks first and explains a refusal; progress shows 
   }, { key });
 });
 
+test("[DB1178] only questions before something that cannot be undone have a red button", { skip }, async () => {
+  const caller = await newCaller();
+  const id = await newCampaign(caller);
+  await withDashboard(async ({ page, go }) => {
+    await go(`/campaigns/${id}`);
+    const colourOf = async (opener: string, name: string): Promise<unknown> => {
+      await page.getByRole("button", { name: opener }).click();
+      const colour = await dialogButton(page, name)
+        .evaluate("(button) => getComputedStyle(button).backgroundColor");
+      await dialogButton(page, "Cancel").click();
+      return colour;
+    };
+    const red = await colourOf("Delete", "Delete");
+    assert.notEqual(await colourOf("Start", "Start calling"), red);
+  }, { key: caller.key });
+});
+
 test("[DB72] a campaign whose carrier fails shows until when no calls are made", { skip }, async () => {
   const caller = await newCaller();
   const { key } = caller;

@@ -45,9 +45,9 @@ export function Dialog({ title, onClose, isWide = false, describedBy, children }
   );
 }
 
-/** Asks before something that cannot be taken back. */
-export function Confirm({ title, action, children, onConfirm, onClose }: {
-  title: string; action: string; children: ComponentChildren;
+/** Asks first. What deletes something or cannot be undone is red; `main` is for all else. */
+export function Confirm({ title, action, kind = "danger", children, onConfirm, onClose }: {
+  title: string; action: string; kind?: "main" | "danger"; children: ComponentChildren;
   onConfirm(): Promise<unknown>; onClose(): void;
 }) {
   const [error, setError] = useState<unknown>(null);
@@ -55,7 +55,7 @@ export function Confirm({ title, action, children, onConfirm, onClose }: {
   return (
     <Dialog title={title} onClose={onClose} describedBy={text}>
       <Form
-        kind="danger" submit={action} error={error} onError={setError} onCancel={onClose}
+        kind={kind} submit={action} error={error} onError={setError} onCancel={onClose}
         onSubmit={() => onConfirm().then(onClose)}
       >
         <p id={text}>{children}</p>

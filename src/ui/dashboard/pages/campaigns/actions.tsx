@@ -41,7 +41,10 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
       <Needs right="build"><a class="button" href={`#/campaigns/${id}/edit`}>Edit</a></Needs>
       <Button kind="quiet" needs="build" onClick={() => setAsking("delete")}>Delete</Button>
       {asking === "start" && (
-        <Confirm title={`Start ${name}?`} action="Start calling" onConfirm={() => act("start")} onClose={close}>
+        <Confirm
+          title={`Start ${name}?`} action="Start calling" kind="main"
+          onConfirm={() => act("start")} onClose={close}
+        >
           People are called as soon as its hours allow ({whenWords(campaign)},{" "}
           {campaign.timezone.replaceAll("_", " ")}), {campaign.max_calls_in_parallel} at a time. Each
           call is charged as usual. You can stop it at any time.
@@ -49,7 +52,8 @@ export function Actions({ campaign, onChange }: { campaign: Campaign; onChange()
       )}
       {asking === "stop" && (
         <Confirm
-          title={`Stop ${name}?`} action="Stop calling" onConfirm={() => act("stop", reason)} onClose={close}
+          title={`Stop ${name}?`} action="Stop calling" kind="main"
+          onConfirm={() => act("stop", reason)} onClose={close}
         >
           <p>
             Calls in progress continue to their end. Nobody else is called until you start it again.

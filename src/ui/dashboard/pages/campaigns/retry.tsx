@@ -27,7 +27,7 @@ export function RetryButton({ campaignId: id, outcome, onDone }: {
       <Button needs="build" icon="calls" onClick={() => setAsking(true)}>Call again</Button>
       {isAsking && (
         <Confirm
-          title={`Call again: ${outcomeWords(outcome)}?`} action="Call again"
+          title={`Call again: ${outcomeWords(outcome)}?`} action="Call again" kind="main"
           onConfirm={retry} onClose={() => setAsking(false)}
         >
           Each of these leads is called once more, within the campaign’s hours and while it runs.

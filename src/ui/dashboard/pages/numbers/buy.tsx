@@ -171,7 +171,10 @@ function BuyDialog({ offer, onClose, onRefused }: {
     navigate("/numbers");
   };
   return (
-    <Confirm title={`Buy ${text}?`} action={`Buy for ${money(price)}`} onConfirm={buy} onClose={onClose}>
+    <Confirm
+      title={`Buy ${text}?`} action={`Buy for ${money(price)}`} kind="main" onConfirm={buy}
+      onClose={onClose}
+    >
       {money(price)} is charged now and every month until you release it.{" "}
       {has !== undefined && (has >= price
         ? <>Your balance is {money(has)}; {money(has - price)} are left.</>

@@ -185,7 +185,10 @@ function Questions({ endpoint: { id }, asked, onClose, onDisable, onRotated }: {
       </Confirm>
     );
     case "disable": return (
-      <Confirm title="Disable this endpoint?" action="Disable" onConfirm={onDisable} onClose={onClose}>
+      <Confirm
+        title="Disable this endpoint?" action="Disable" kind="main" onConfirm={onDisable}
+        onClose={onClose}
+      >
         Deliveries that are waiting stay waiting. Events in the meantime are not sent later by
         themselves, but you can replay them.
       </Confirm>
