@@ -7,7 +7,7 @@ import { readNumberPrices, type NumberPrices } from "#core/price-lists.ts";
 import { createSystem } from "#core/system.ts";
 import type { NewStock } from "#features/phone-numbers/inventory.ts";
 import { parseNumber } from "#features/phone-numbers/prices.ts";
-import { HOSTED_ACCOUNTS, type HostedAccount } from "#core/hosted-accounts.ts";
+import { HOSTED_ACCOUNTS } from "#core/hosted-accounts.ts";
 import {
   readAmount, table, text, UsageError, withStorage, type Command, type Invocation,
 } from "./command.ts";
@@ -56,7 +56,8 @@ function readStock(
     } else {
       const { phoneNumber } = number;
       const smsCapable = values.sms === true;
-      stock.push({ phoneNumber, countryCode, monthlyMicros, smsCapable, carrier });
+      const known = { phoneNumber, countryCode, monthlyMicros, smsCapable };
+      stock.push(carrier === undefined ? known : { ...known, carrier });
     }
   });
   if (problems.length > 0) throw new Error(`nothing was imported\n${problems.join("\n")}`);
@@ -66,17 +67,18 @@ function readStock(
   return stock;
 }
 
-function readCarrier(values: Invocation["values"]): HostedAccount | null {
+function readCarrier(values: Invocation["values"]): NewStock["carrier"] {
   const given = text(values, "carrier");
-  if (given === undefined) return null;
+  if (given === undefined) return undefined;
+  if (given === "none") return null;
   const carrier = HOSTED_ACCOUNTS.find((account) => account === given);
-  if (!carrier) throw new UsageError(`--carrier must be one of ${HOSTED_ACCOUNTS.join(", ")}`);
+  if (!carrier) throw new UsageError(`--carrier must be one of ${HOSTED_ACCOUNTS.join(", ")}, none`);
   return carrier;
 }
 
 const importNumbers: Command = {
   name: "number import",
-  takes: "FILE|- [--country US] [--price 3.99] [--sms] [--carrier telnyx]",
+  takes: "FILE|- [--country US] [--price 3.99] [--sms] [--carrier telnyx|none]",
   summary: "Import your own numbers, one E.164 number a line; of known ones only --carrier applies",
   words: 1,
   options: {
@@ -88,11 +90,20 @@ const importNumbers: Command = {
     const prices = config.PARLEY_NUMBER_PRICES_FILE ?? readNumberPrices();
     const numbers = readStock(readLines(file), values, prices);
     return withStorage(config, async ({ numberInventory }) => {
-      const imported = await numberInventory.stock({ numbers, now: createSystem().now() });
+      const now = createSystem().now();
+      const { imported, moved } = await numberInventory.stock({ numbers, now });
       const known = numbers.length - imported;
       return {
-        value: { imported, known },
-        text: `${imported} numbers imported${known > 0 ? `, ${known} already known` : ""}`,
+        value: {
+          imported, known,
+          moved: moved.map(({ phoneNumber, ...carriers }) =>
+            ({ phone_number: phoneNumber, ...carriers })),
+        },
+        text: [
+          `${imported} numbers imported${known > 0 ? `, ${known} already known` : ""}`,
+          ...moved.map(({ phoneNumber, from, to }) =>
+            `${phoneNumber} moved from ${from ?? "none"} to ${to ?? "none"}`),
+        ].join("\n"),
       };
     });
   },

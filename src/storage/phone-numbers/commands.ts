@@ -3,10 +3,11 @@
 import {
   consequenceOf, monthAfter, type Consequence,
 } from "#features/phone-numbers/billing.ts";
-import type { NumberInventory } from "#features/phone-numbers/inventory.ts";
+import type { MovedNumber, NumberInventory } from "#features/phone-numbers/inventory.ts";
 import type { OwnedNumberStore, ReleaseOutcome } from "#features/phone-numbers/phone-numbers.ts";
 import type { OrderOutcome, PurchaseStore } from "#features/phone-numbers/purchases.ts";
 import type { RenewalStore } from "#features/phone-numbers/renewals.ts";
+import type { HostedAccount } from "#core/hosted-accounts.ts";
 import { dollarsFromMicros } from "#core/money.ts";
 import { isoMicros, utcDay, type Instant } from "#core/system.ts";
 import type { CommittedData, CommittedEvent, PhoneNumberEvent } from "#events/events.ts";
@@ -328,8 +329,10 @@ function stockCommands(sql: Sql) {
       phone_number, country_code, sms_capable, price_micros, carrier, created_at)
     VALUES (@phoneNumber, @countryCode, @smsCapable, @monthlyMicros, @carrier, @now)
     ON CONFLICT (phone_number) DO NOTHING`);
+  const carrierOf = sql.prepare<object, { carrier: HostedAccount | null }>(
+    "SELECT carrier FROM number_inventory WHERE phone_number = @phoneNumber");
   const move = sql.prepare(
-    "UPDATE number_inventory SET carrier = @carrier WHERE phone_number = @phoneNumber");
+    "UPDATE number_inventory SET carrier = @to WHERE phone_number = @phoneNumber");
   return {
     "phoneNumbers.take": async (args: Parameters<NumberInventory["take"]>[0]): Promise<boolean> =>
       (await take.run(args)).changes > 0,
@@ -338,15 +341,24 @@ function stockCommands(sql: Sql) {
     },
     "phoneNumbers.stock": async (
       { numbers, now }: Parameters<NumberInventory["stock"]>[0],
-    ): Promise<number> => {
-      let added = 0;
+    ): ReturnType<NumberInventory["stock"]> => {
+      let imported = 0;
+      const moved: MovedNumber[] = [];
       for (const number of numbers) {
-        const row = { ...number, smsCapable: number.smsCapable ? 1 : 0, now };
-        const isNew = (await insert.run(row)).changes > 0;
-        if (isNew) added += 1;
-        else if (number.carrier !== null) await move.run(number);
+        const { phoneNumber, carrier: to } = number;
+        const row = {
+          ...number, carrier: to ?? null, smsCapable: number.smsCapable ? 1 : 0, now,
+        };
+        if ((await insert.run(row)).changes > 0) {
+          imported += 1;
+          continue;
+        }
+        const from = (await carrierOf.get({ phoneNumber }))?.carrier ?? null;
+        if (to === undefined || to === from) continue;
+        await move.run({ phoneNumber, to });
+        moved.push({ phoneNumber, from, to });
       }
-      return added;
+      return { imported, moved };
     },
   };
 }

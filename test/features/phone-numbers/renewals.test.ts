@@ -310,7 +310,7 @@ test("[PN25] the server's own clock renews; a suspended number neither calls nor
   await server.close();
 });
 
-test("[PN26] the command imports numbers whole or not at all and lists who has them", async () => {
+test("[PN26] [PN234] the command imports numbers whole or not at all and lists who has them", async () => {
   const folder = testDataDir();
   if (isOverPostgres) await databaseAt(folder, "durable");
   const run = (...args: string[]) =>
@@ -319,16 +319,22 @@ test("[PN26] the command imports numbers whole or not at all and lists who has t
     assert.throws(() => runCli(folder, ["number", ...args]), why);
   const file = join(folder, "numbers.txt");
   writeFileSync(file, "# ours\n+1 201 555 0101\n\n+12015550102 # the second\n");
-  assert.deepEqual(run("import", file, "--price", "1.25", "--sms"), { imported: 2, known: 0 });
-  assert.deepEqual(run("import", file), { imported: 0, known: 2 });
+  assert.deepEqual(run("import", file, "--price", "1.25", "--sms"), { imported: 2, known: 0, moved: [] });
+  assert.deepEqual(run("import", file), { imported: 0, known: 2, moved: [] });
   writeFileSync(file, "+12015550103\n0201\n+33123456789\n+441632960961\n");
   fails(/line 2: 0201[^]*line 3:[^]*no price[^]*line 4:[^]*--country/, "import", file);
   writeFileSync(file, "+441632960961\n");
-  assert.deepEqual(run("import", file, "--country", "gb"), { imported: 1, known: 0 });
+  assert.deepEqual(run("import", file, "--country", "gb"), { imported: 1, known: 0, moved: [] });
   fails(/one of twilio, telnyx/, "import", file, "--carrier", "pigeon");
   const late = ["import", file, "--country", "gb", "--price", "9"];
-  assert.deepEqual(run(...late, "--carrier", "telnyx"), { imported: 0, known: 1 });
-  assert.deepEqual(run(...late), { imported: 0, known: 1 });
+  const moves = (from: string | null, to: string | null) =>
+    ({ imported: 0, known: 1, moved: [{ phone_number: "+441632960961", from, to }] });
+  assert.deepEqual(run(...late, "--carrier", "plivo"), moves(null, "plivo"));
+  assert.deepEqual(run(...late, "--carrier", "none"), moves("plivo", null));
+  assert.equal(
+    runCli(folder, ["number", ...late, "--carrier", "telnyx"]),
+    "0 numbers imported, 1 already known\n+441632960961 moved from none to telnyx\n");
+  assert.deepEqual(run(...late), { imported: 0, known: 1, moved: [] });
   fails(/two letters/, "import", file, "--country", "GBR");
   fails(/FILE is required/, "import");
   const item = {
