@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { settingsMarkdown } from "#cli/settings.ts";
 import { SETTINGS } from "#config/settings.ts";
+import { PASSING_TYPES } from "#events/bus.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");
@@ -55,6 +56,16 @@ test("[ST10] links in the docs work, and the files, folders and settings they na
     return [...links, ...files, ...folders, ...settings].map((name) => `${file} names ${name}`);
   });
   assert.deepEqual(wrong, []);
+});
+
+test("[ST111] the docs name every frame of the streams that is in no log", () => {
+  const made = globSync("src/{edge,features}/**/*.ts", { cwd: ROOT }).flatMap((file) =>
+    [...read(file).matchAll(/(?:makeFrame\(|answer\(|ok\(|return \[)"(\w+)",/g)]
+      .map(([, type = ""]) => type));
+  assert.ok(made.includes("connected") && made.includes("send_result"));
+  const text = DOCS.map(read).join("\n");
+  const frames = new Set([...made, ...PASSING_TYPES]);
+  assert.deepEqual([...frames].filter((type) => !text.includes(`\`${type}\``)), []);
 });
 
 test("[ST30] every installed package has a line saying why", () => {
