@@ -365,16 +365,34 @@ function readsFor({ reference, kind }: EntryFilter): "along" | "named" | "ofKind
   return kind === undefined || kind === "message" ? "along" : "ofKind";
 }
 
+/** How many entries match, and the numbers of the first and the last of them. */
+interface Extent {
+  entries: number;
+  first: number;
+  last: number;
+}
+const NOTHING: Extent = { entries: 0, first: 0, last: 0 };
+
 const pageReads = (sql: Sql, matches: string, counted = matches) => ({
   // Rows that are skipped are read from the index alone, where it covers the filter.
   list: sql.prepare<object, LedgerRow>(`
     SELECT * FROM ledger WHERE account_id = @accountId AND number IN (
-      SELECT number FROM ledger WHERE ${matches}
+      SELECT number FROM ledger WHERE ${matches} AND number >= +@first AND number <= +@last
       ORDER BY number DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
     ORDER BY number DESC`),
-  count: sql.prepare<object, { entries: number }>(
-    `SELECT count(*) AS entries FROM ledger WHERE ${counted}`),
+  count: sql.prepare<object, Extent>(`
+    SELECT count(*) AS entries, coalesce(min(number), 0) AS first,
+      coalesce(max(number), 0) AS last FROM ledger WHERE ${counted}`),
 });
+
+/**
+ * Where the list begins to look. If as many entries match as there are numbers from the first to
+ * the last, all of these match, and a page is a range of numbers: nothing has to be skipped.
+ */
+const placeOf = ({ entries, first, last }: Extent, offset: number) =>
+  (last - first + 1 === entries
+    ? { first, last: last - offset, offset: 0 }
+    : { first, last, offset });
 
 const statementReads = perSession((sql) => ({
   along: pageReads(sql, ALONG, IN_TIME),
@@ -383,6 +401,9 @@ const statementReads = perSession((sql) => ({
   ofKind: pageReads(sql, OF_KIND),
   account: sql.prepare<object, AccountRow>(`
     SELECT balance_micros, reserved_micros, ledger_entries, ledger_hash, event_sequence
+    FROM accounts WHERE id = @accountId`),
+  all: sql.prepare<object, Extent>(`
+    SELECT ledger_entries AS entries, 1 AS first, ledger_entries AS last
     FROM accounts WHERE id = @accountId`),
   open: sql.prepare<object, { micros: number }>(OPEN),
   newest: sql.prepare<object, { number: number | null }>(
@@ -393,17 +414,19 @@ export function createStatementStore(reader: Reader): StatementStore {
   const entries = reader.prepare<object, LedgerRow>(ENTRIES);
   return {
     page: (accountId, filter, offset, rows) => reader.snapshot(async (sql) => {
-      const { account, ...reads } = statementReads(sql);
+      const { all, ...reads } = statementReads(sql);
       const { list, count } = reads[readsFor(filter)];
       const parameters = parametersOf(accountId, filter);
       // The account row has the count of all entries; the commonest request should not count them
       // again.
       const isAll = Object.keys(filter).length === 0;
-      const total = isAll
-        ? (await account.get({ accountId }))?.ledger_entries ?? 0
-        : (await count.one(parameters)).entries;
+      const extent = isAll
+        ? await all.get({ accountId }) ?? NOTHING
+        : await count.one(parameters);
+      const { entries: total } = extent;
       // A page past the end would scan all entries.
-      const items = offset < total ? await list.all({ ...parameters, offset, rows }) : [];
+      const place = { ...parameters, ...placeOf(extent, offset), rows };
+      const items = offset < total ? await list.all(place) : [];
       return { items: items.map(entryFromRow), total };
     }),
     claims: (accountId) => reader.snapshot(async (sql) => {

@@ -239,6 +239,43 @@ test("[BL86] verification yields every thousand entries, and entries made meanwh
   assert.deepEqual([again?.entries, again?.problem], [5000 + turns, null]);
 });
 
+/** The least CPU time that reading this page twenty times took, of a few tries. */
+async function costOf(read: () => Promise<unknown>): Promise<number> {
+  let least = Infinity;
+  for (let tries = 0; tries < 5; tries += 1) {
+    const begun = process.cpuUsage();
+    for (let reads = 0; reads < 20; reads += 1) await read();
+    const { user, system: kernel } = process.cpuUsage(begun);
+    least = Math.min(least, user + kernel);
+  }
+  return least;
+}
+
+test("[BL489] the last page of a long ledger, or entries of days long ago, cost little more than the first", async () => {
+  const accountId = await newLedger(1000);
+  db.exec("BEGIN");
+  for (let count = 0; count < 60_000; count += 1) {
+    await ledger.enter({
+      accountId, kind: "message", reference: `later:${accountId}.${count}`, amountMicros: -10,
+      now: system.now() + DAY,
+    });
+  }
+  db.exec("COMMIT");
+  const { page } = createStatementStore(readerOver(db, db));
+  const early = { to: system.now() + 1 };
+  const most = 10 * await costOf(() => page(accountId, {}, 0, 10));
+  const last = await costOf(() => page(accountId, {}, 60_990, 10));
+  const days = await costOf(() => page(accountId, early, 990, 10));
+  assert.ok(last < most && days < most, `${last} and ${days} µs, more than ${most}`);
+  const numbersOf = async (filter: object, offset: number): Promise<unknown> => {
+    const { items, total } = await page(accountId, filter, offset, 10);
+    return [items.map(({ number }) => number), total];
+  };
+  assert.deepEqual(await numbersOf({}, 60_995), [[5, 4, 3, 2, 1], 61_000]);
+  assert.deepEqual(await numbersOf(early, 998), [[2, 1], 1000]);
+  assert.deepEqual(await numbersOf({ ...early, kind: "message" }, 998), [[2], 999]);
+});
+
 /** A bare database with so many purchases, the last two wrong. */
 async function strayWorld(purchases: number): Promise<() => Promise<string[]>> {
   const folder = testDataDir();
