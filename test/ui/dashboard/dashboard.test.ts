@@ -26,7 +26,7 @@ test("[DB2] a wrong key is reported, the right one signs in, and signing out for
   await page.goto(server.url);
   await page.getByLabel("API key").fill("1|wrong");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("alert").getByText("Unauthenticated.").waitFor();
+  await page.getByRole("alert").getByText("This server does not know this API key.").waitFor();
   await page.getByLabel("API key").fill(server.key);
   await page.getByLabel("Stay signed in").check();
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -39,6 +39,27 @@ test("[DB2] a wrong key is reported, the right one signs in, and signing out for
   await other.getByRole("button", { name: "Sign in" }).waitFor();
   assert.equal(await other.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])"), "[{},{}]");
   await context.close();
+});
+
+test("[DB873] the sign-in page says whether a key is unknown, revoked or expired", { skip }, async () => {
+  assert.ok(browser);
+  const { accounts } = server.app.features;
+  const [account] = await accounts.list();
+  assert.ok(account);
+  const { token: expired } = await accounts.createKey(account.id, "old", { expiresAt: 1 });
+  const { key, token: revoked } = await accounts.createKey(account.id, "lost");
+  await accounts.revokeKey(account.id, key.id);
+  const page = await browser.newPage();
+  await page.goto(server.url);
+  for (const [given, words] of [
+    ["1|wrong", "This server does not know this API key."],
+    [revoked, "This API key was revoked."], [expired, "This API key has expired."],
+  ] as const) {
+    await page.getByLabel("API key").fill(given);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").getByText(words).waitFor();
+  }
+  await page.close();
 });
 
 test("[DB685] a browser that stores nothing can sign in with a key and work until the page is closed", { skip }, async () => {

@@ -163,8 +163,18 @@ export function fieldErrors(
       .map(([field, [text = ""]]) => [field, said(reworded(field, text))]));
 }
 
+/** Why an API key is not accepted, by the `reason` of a 401. */
+const KEY_REFUSALS: Record<string, string> = {
+  unknown: "This server does not know this API key.",
+  revoked: "This API key was revoked.",
+  expired: "This API key has expired.",
+};
+
 export function messageOf(error: unknown): string {
-  if (error instanceof ParleyError) return said(error.message);
+  if (error instanceof ParleyError) {
+    const { reason = "" } = (error.body ?? {}) as { reason?: string };
+    return (error.status === 401 && KEY_REFUSALS[reason]) || said(error.message);
+  }
   // Errors thrown by fetch carry no message for people.
   return error instanceof TypeError ? "The server cannot be reached." : String((error as Error).message);
 }
