@@ -349,13 +349,13 @@ const parametersOf = (accountId: number, { kind, reference, from, to }: EntryFil
   reference: reference && !reference.isPrefix ? reference.text : null,
   prefix: reference?.isPrefix ? reference.text : null,
   least: reference?.text ?? null,
-  beyond: reference ? `${reference.text}\u{10FFFF}` : null,
+  most: reference?.isPrefix ? `${reference.text}\u{10FFFF}` : reference?.text ?? null,
   from: from ?? 0,
   to: to ?? Number.MAX_SAFE_INTEGER,
 });
 
-/** Few at most, found by name: all that a conversation was charged begins with `turn:17.`. */
-const OF_THING = `reference >= @least AND reference < @beyond AND +${NAMED}`;
+/** Found by name: all that a conversation was charged begins with `turn:17.`, and is little. */
+const OF_THING = `reference >= @least AND reference <= @most AND +${NAMED}`;
 /** All kinds except messages, which are the bulk of the ledger. */
 const OF_KIND = `account_id = @accountId AND kind <> 'message' AND kind = @kind
   AND +created_at >= @from AND +created_at < @to`;
@@ -396,7 +396,7 @@ const placeOf = ({ entries, first, last }: Extent, offset: number) =>
 
 const statementReads = perSession((sql) => ({
   along: pageReads(sql, ALONG, IN_TIME),
-  named: pageReads(sql, NAMED),
+  named: pageReads(sql, NAMED, OF_THING),
   ofThing: pageReads(sql, OF_THING),
   ofKind: pageReads(sql, OF_KIND),
   account: sql.prepare<object, AccountRow>(`

@@ -276,6 +276,23 @@ test("[BL489] the last page of a long ledger, or entries of days long ago, cost 
   assert.deepEqual(await numbersOf({ ...early, kind: "message" }, 998), [[2], 999]);
 });
 
+test("[BL490] one entry's reference is found by its name, however many begin like it or do not", async () => {
+  const accountId = await newLedger(60_000);
+  const { page } = createStatementStore(readerOver(db, db));
+  const most = 10 * await costOf(() => page(accountId, {}, 0, 10));
+  const found = async (text: string, isPrefix: boolean): Promise<[number[], number]> => {
+    const read = () => page(accountId, { reference: { text, isPrefix } }, 0, 10);
+    const { items, total } = await read();
+    const took = await costOf(read);
+    assert.ok(took < most, `${text}: ${took} µs, more than ${most}`);
+    return [items.map(({ number }) => number), total];
+  };
+  assert.deepEqual(await found(`message:${accountId}.1`, false), [[2], 1]);
+  assert.deepEqual(await found("message:", false), [[], 0]);
+  assert.deepEqual(await found(`credit:${accountId}`, true), [[1], 1]);
+  assert.deepEqual(await found("nothing", true), [[], 0]);
+});
+
 /** A bare database with so many purchases, the last two wrong. */
 async function strayWorld(purchases: number): Promise<() => Promise<string[]>> {
   const folder = testDataDir();
