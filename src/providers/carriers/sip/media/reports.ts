@@ -9,7 +9,7 @@ import {
   buildRtcp, ntpMiddleOf, Reception, type ReportBlock, type RtcpPart,
 } from "./rtcp.ts";
 
-/** A longer round trip is an error in the far end's report, or forged. */
+/** A longer round trip or jitter is an error in the far end's report, or forged. */
 const ROUND_TRIP_MS_MAX = 10_000;
 const JITTER_MS_MAX = 10_000;
 const NTP_UNITS_PER_MS = 65.536;
@@ -50,7 +50,7 @@ export class Reports {
   readonly #cname: string;
   /** The far end's last sender report. */
   #last: { ntpMiddle: number; atMs: number } | null = null;
-  #remote: { jitterMs: number; lost: number } | null = null;
+  #remote: { jitterMs: number | null; lost: number } | null = null;
   #roundTrips = { count: 0, sumMs: 0 };
 
   constructor(system: System, ssrc: number, cname: string = system.uuid()) {
@@ -122,7 +122,7 @@ export class Reports {
       packetsSent: sent,
       delayMs: rounded(delayMs, 0),
       roundTripMs: rounded(roundTripMs, 1),
-      remoteJitterMs: remote && rounded(remote.jitterMs, 1),
+      remoteJitterMs: rounded(remote?.jitterMs ?? null, 1),
       remotePacketsLost: remote && Math.min(remote.lost, sent),
       remoteLossPercent: remote && sent > 0
         ? rounded((100 * Math.min(remote.lost, sent)) / sent, 2) : null,
@@ -134,7 +134,9 @@ export class Reports {
   #receiveBlock({ lost, jitter, lastReport, sinceLastReport }: ReportBlock): void {
     const jitterMs = (jitter * 1000) / this.reception.clockRate;
     // Duplicate packets can make the count negative.
-    this.#remote = { lost: Math.max(0, lost), jitterMs: Math.min(JITTER_MS_MAX, jitterMs) };
+    this.#remote = {
+      lost: Math.max(0, lost), jitterMs: jitterMs > JITTER_MS_MAX ? null : jitterMs,
+    };
     if (lastReport === 0) return;
     const units = (ntpMiddleOf(this.#system.now()) - lastReport - sinceLastReport) | 0;
     const tripMs = units / NTP_UNITS_PER_MS;
