@@ -338,6 +338,25 @@ test("[DB1096] what figures are grouped by and who invited somebody are two word
   await context.close();
 });
 
+test("[DB1179] lists name languages and templates in the reader's language", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const { id } = await newAssistant(server, { name: "Quai" });
+  const context = await browser.newContext({
+    locale: "fr-FR", viewport: { width: 1440, height: 900 },
+  });
+  const page = await context.newPage();
+  await page.goto(server.url);
+  await page.evaluate(`sessionStorage.setItem("parley-api-key", ${JSON.stringify(server.key)})`);
+  await page.goto(`${server.url}/#/assistants`);
+  await page.reload();
+  await page.getByRole("row", { name: "Quai" }).getByText("Anglais").waitFor();
+  await page.getByRole("button", { name: "Modèles" }).click();
+  await page.getByRole("button", { name: "Service client" }).waitFor();
+  await page.goto(`${server.url}/#/assistants/${id}/widget`);
+  await page.getByRole("combobox").filter({ hasText: "Allemand" }).waitFor();
+  await context.close();
+});
+
 test("[DB444] on every page and in its dialogs only content stays in English", { skip, timeout }, async () => {
   assert.ok(browser);
   const { id, uuid } = await newAssistant(server);

@@ -4,6 +4,7 @@ import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { SHARED, useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import { byName } from "#ui/dashboard/kit/by-name.ts";
 import type { Option } from "#ui/dashboard/kit/controls.tsx";
+import { languageName } from "#ui/dashboard/kit/languages.tsx";
 import { said } from "#ui/dashboard/kit/said.ts";
 import type { Values } from "./draft.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
@@ -26,7 +27,9 @@ function useCatalog<T>(key: string, load: () => Promise<T>): Data<T> {
 
 export function useLanguages() {
   const api = useApi();
-  return useCatalog("languages", () => unwrap(api.GET("/user/assistants/languages")));
+  return useCatalog("languages", async () =>
+    (await unwrap(api.GET("/user/assistants/languages")))
+      .map((one) => ({ ...one, name: languageName(one.iso_2) })));
 }
 
 type Mode = NonNullable<Values["mode"]>;

@@ -20,7 +20,7 @@ export function TemplateGallery({ onChange, onClose }: { onChange(): void; onClo
   const templates = useData("templates", () => unwrap(api.GET("/user/templates")));
   const [chosen, setChosen] = useState<Template | null>(null);
   return (
-    <Dialog title={chosen ? chosen.title : "Start from a template"} isWide onClose={onClose}>
+    <Dialog title={chosen ? NAMES[chosen.name] : "Start from a template"} isWide onClose={onClose}>
       {chosen ? <Fill template={chosen} onBack={() => setChosen(null)} onClose={onClose} /> : (
         <Loaded data={templates}>
           {({ data }) => (
@@ -28,7 +28,7 @@ export function TemplateGallery({ onChange, onClose }: { onChange(): void; onClo
               {data.map((template) => (
                 <li key={template.name}>
                   <button type="button" onClick={() => setChosen(template)}>
-                    <strong>{template.title}</strong>
+                    <strong>{NAMES[template.name]}</strong>
                     <span>{template.description}</span>
                     <small>{partsOf(template)}</small>
                   </button>
@@ -55,6 +55,7 @@ function Fill({ template, onBack, onClose }: {
   const [fields, setFields] = useState({ company: "", website: "", endpoint: "", withCall: true });
   const [error, setError] = useState<unknown>(null);
   const wrong = fieldErrors(error);
+  const title = NAMES[template.name];
   const set = (part: Partial<typeof fields>): void => setFields({ ...fields, ...part });
   const submit = async (): Promise<void> => {
     const { company, website, endpoint, withCall } = fields;
@@ -68,7 +69,7 @@ function Fill({ template, onBack, onClose }: {
       },
     }));
     toasts.notify(data.call_problem === null
-      ? t(`${template.title}: all of it is there.`)
+      ? t(`${title}: all of it is there.`)
       : `It was created, but without a test call: ${data.call_problem}`);
     onClose();
     location.hash = `#/assistants/${data.assistant_id}/test`;

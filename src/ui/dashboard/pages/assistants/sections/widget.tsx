@@ -1,6 +1,8 @@
 // Section: how the chat widget looks and where it may stand.
+import { byName } from "#ui/dashboard/kit/by-name.ts";
 import { NumberField, SelectField, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { words } from "#ui/dashboard/kit/format.ts";
+import { languageName } from "#ui/dashboard/kit/languages.tsx";
 import { useDraft, type Values } from "#ui/dashboard/pages/assistants/draft.ts";
 import { ScriptTag } from "#ui/dashboard/pages/assistants/embed.tsx";
 import { Picture } from "#ui/dashboard/pages/team/picture.tsx";
@@ -19,10 +21,8 @@ const POSITIONS = [
 /** The server's default. */
 const REMEMBER_DAYS = 7;
 const THEMES = ["modern", "light", "dark"];
-const LANGUAGES: [code: string, name: string][] = [
-  ["", "Same as the page"], ["ar", "Arabic"], ["zh", "Chinese"], ["nl", "Dutch"], ["en", "English"],
-  ["fr", "French"], ["de", "German"], ["he", "Hebrew"], ["it", "Italian"], ["ja", "Japanese"],
-  ["pl", "Polish"], ["pt", "Portuguese"], ["ru", "Russian"], ["es", "Spanish"], ["tr", "Turkish"],
+const LANGUAGES = [
+  "ar", "de", "en", "es", "fr", "he", "it", "ja", "nl", "pl", "pt", "ru", "tr", "zh",
 ];
 
 function Summary() {
@@ -197,11 +197,15 @@ function LanguageField({ value, error, onInput }: {
   value: string; error: string | undefined; onInput(value: string): void;
 }) {
   // Includes a language that a file has added to the server.
-  const known = LANGUAGES.some(([code]) => code === value) ? [] : [[value, value] as const];
+  const codes = [...new Set([...LANGUAGES, value])].filter((code) => code !== "");
+  const languages = byName(codes.map((code) => ({ code, name: languageName(code) })));
   return (
     <SelectField
       {...about("widget_settings.language")} value={value} error={error} onInput={onInput}
-      options={[...LANGUAGES, ...known].map(([code, label]) => ({ value: code, label }))}
+      options={[
+        { value: "", label: "Same as the page" },
+        ...languages.map(({ code, name }) => ({ value: code, label: name })),
+      ]}
     />
   );
 }
