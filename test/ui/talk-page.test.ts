@@ -2,6 +2,7 @@
 // seen and pressed. What goes over its socket is looked at here, with speech made of numbers;
 // talk-peer.test.ts has people who are heard and answered, and the other way for their sound.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import {
@@ -87,6 +88,23 @@ test("[UI2] without a microphone the page says so; one can type, hear the answer
     await press(page, "Hang up");
     await isOver(page);
     assert.equal(await page.getByRole("button", { name: "Type instead" }).isVisible(), false);
+  });
+});
+
+test("[UI231] the talk page of no assistant, or of one that takes no calls, says so before anybody calls", { skip }, async () => {
+  await withPage(async (page) => {
+    const start = page.getByRole("button", { name: "Start the call" });
+    await page.route("**/api/widget/*", async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...await response.json(), calls: false } });
+    });
+    await page.reload();
+    await page.getByRole("alert").getByText("This assistant takes no calls here.").waitFor();
+    assert.equal(await start.isVisible(), false);
+    await page.unroute("**/api/widget/*");
+    await page.goto(`${server.url}/talk/${randomUUID()}`);
+    await page.getByRole("alert").getByText("Assistant not found").waitFor();
+    assert.equal(await start.isVisible(), false);
   });
 });
 

@@ -29,7 +29,7 @@ const OWN = {
   talk_type: "Type what you say", talk_say: "Say it", talk_socket: PATHS.socket,
   talk_peer: PATHS.peer, talk_colleague: SPEAKERS.operator, talk_microphone: HEARINGS.server,
   talk_typed: HEARINGS.typed, call_browser_hears: HEARINGS.browser, you: SPEAKERS.customer,
-  assistant: "Assistant", mute: "Mute", hang_up: "Hang up",
+  talk_none: "This assistant takes no calls here.", assistant: "Assistant", mute: "Mute", hang_up: "Hang up",
 };
 const NAMES = new Map([
   ...[STATES, REASONS, PROBLEMS].flatMap((table) =>
@@ -115,6 +115,13 @@ function showNewest() {
   if (isAtEnd) log.scrollTop = log.scrollHeight;
 }
 
+/** There is no call to start. */
+function refuse(why) {
+  say(why);
+  start.hidden = true;
+  state.textContent = hears.textContent = "";
+}
+
 /** Translates what the page says so far into the visitor's language. */
 function translate(settings) {
   texts = settings.texts ?? {};
@@ -196,10 +203,12 @@ typing.addEventListener("submit", (event) => {
 });
 // Without an answer the call itself will say what is wrong.
 fetch(`/api/widget/${assistant}?page=${navigator.language}`).then(async (response) => {
-  if (!response.ok) return;
   const settings = await response.json();
+  if ([403, 404].includes(response.status)) refuse(settings.error);
+  if (!response.ok) return;
   translate(settings);
   if (call) return;
+  if (!settings.calls) return refuse(OWN.talk_none);
   hearing = { hearing: hearingOf(settings), language: settings.language };
   hears.textContent = said(HEARINGS[hearing.hearing]);
 }).catch(() => undefined);
