@@ -40,6 +40,7 @@ export function mountUi(server: HttpServer): void {
   const get = (pattern: string, handle: () => Reply): void =>
     server.route({ method: "GET", pattern, bodyBytesMax: 0, handle });
   get("/", file(DASHBOARD, "index.html"));
+  get("/dashboard/theme.js", file(DASHBOARD, "theme.js"));
   // A service worker controls only pages at or below its own path.
   get("/push-worker.js", file(DASHBOARD, "push-worker.js"));
   // `/talk/{assistant uuid}`: a call with the assistant, from any browser with a microphone.

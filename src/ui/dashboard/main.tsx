@@ -10,10 +10,8 @@ import "./kit/kept-focus.ts";
 import "./kit/leaving.ts";
 import "./kit/translators.ts";
 import { LANGUAGE } from "./kit/texts.ts";
-import { applyTheme } from "./kit/theme.ts";
 import { showAsKept } from "./kit/zone.ts";
 
-applyTheme();
 showAsKept();
 document.documentElement.lang = LANGUAGE;
 const root = document.getElementById("app");

@@ -213,6 +213,24 @@ test("[DB5] the theme follows the system until somebody chooses one", { skip }, 
   });
 });
 
+test("[DB1180] a chosen theme is there before the dashboard's script has arrived", { skip }, async () => {
+  await withDashboard(async ({ page }) => {
+    const paper = (): Promise<unknown> => page.evaluate("getComputedStyle(document.body).backgroundColor");
+    await page.getByRole("button", { name: "Light or dark" }).click();
+    const chosen = await paper();
+    const late = Promise.withResolvers<void>();
+    await page.route("**/dashboard/dashboard.js", async (route) => {
+      await late.promise;
+      await route.continue();
+    });
+    await page.reload({ waitUntil: "commit" });
+    await until(page, "document.styleSheets.length > 0 && document.body");
+    assert.equal(await paper(), chosen);
+    late.resolve();
+    await page.getByText("Live", { exact: true }).waitFor();
+  });
+});
+
 test("[DB6] by keyboard the content is reached at once, and every page by its name", { skip }, async () => {
   await withDashboard(async ({ page }) => {
     await page.keyboard.press("Tab");

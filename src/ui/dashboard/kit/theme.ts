@@ -1,15 +1,10 @@
-// Light or dark: the system's choice, until the reader makes one.
+// Light or dark: the system's choice, until the reader makes one. ../theme.js applies it.
 import { onDevice } from "./kept.ts";
 
 const KEY = "parley-theme";
 
 const systemTheme = (): "light" | "dark" =>
   matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-
-export function applyTheme(): void {
-  const chosen = onDevice.getItem(KEY);
-  if (chosen) document.documentElement.dataset.theme = chosen;
-}
 
 export function switchTheme(): void {
   const { dataset } = document.documentElement;
