@@ -138,8 +138,9 @@ test("[DB1178] only questions before something that cannot be undone have a red 
     await go(`/campaigns/${id}`);
     const colourOf = async (opener: string, name: string): Promise<unknown> => {
       await page.getByRole("button", { name: opener }).click();
-      const colour = await dialogButton(page, name)
-        .evaluate("(button) => getComputedStyle(button).backgroundColor");
+      await dialogButton(page, name).waitFor();
+      const colour = await page.evaluate(
+        "getComputedStyle(document.querySelector('dialog [type=submit]')).backgroundColor");
       await dialogButton(page, "Cancel").click();
       return colour;
     };
