@@ -158,3 +158,25 @@ test("[DB797] the keyboard of a telephone makes the dashboard and the talk page 
     assert.match(page, /<meta name="viewport" content="[^"]*interactive-widget=resizes-content"/);
   }
 });
+
+test("[DB1181] on a telephone the table of costs needs no scrolling sideways", { skip }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await page.setViewportSize(TELEPHONE);
+    await page.route("**/api/user/costs*", async (route) => {
+      const response = await route.fetch();
+      const found = await response.json();
+      const group = {
+        id: "a", name: "Donaudampfschifffahrtsgesellschaft", rest: false, total: 20_051.67,
+        entries: 123_456, by_day: found.days.map(() => 1),
+      };
+      await route.fulfill({ response, json: { ...found, groups: [group], total: group.total } });
+    });
+    await go("/money");
+    await page.getByRole("table", { name: "Costs by assistant" }).getByText("$20,051.67").first()
+      .waitFor();
+    assert.equal(await page.evaluate(`(() => {
+      const { scrollWidth, clientWidth } = document.querySelector(".scrolls:has(.money-table)");
+      return scrollWidth - clientWidth;
+    })()`), 0);
+  });
+});
