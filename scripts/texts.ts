@@ -34,11 +34,11 @@ export function keysOfDashboard(): Keys {
   return keys;
 }
 
-export const readCatalog = (language: string): Catalog =>
-  JSON.parse(readFileSync(join(CATALOGS, `${language}.json`), "utf8")) as Catalog;
-
 export const languages = (): string[] =>
   readdirSync(CATALOGS).map((name) => basename(name, ".json")).sort();
+
+export const readCatalog = (language: string): Catalog =>
+  JSON.parse(readFileSync(join(CATALOGS, `${language}.json`), "utf8")) as Catalog;
 
 const placesIn = (text: string): string =>
   [...new Set(text.match(/\{\w+\}/g) ?? [])].sort().join(" ");
@@ -102,7 +102,11 @@ function tidy(): void {
 
 if (import.meta.main) {
   const [command = "report", language = "", file = ""] = process.argv.slice(2);
-  if (command === "missing") console.log(JSON.stringify(missingOf(language), null, 2));
+  if (["missing", "add"].includes(command) && !languages().includes(language)) {
+    console.error(`There are texts in ${languages().join(", ")}: for another language, begin with `
+      + "data/dashboard-texts/CODE.json, a file of {}.");
+    process.exitCode = 64;
+  } else if (command === "missing") console.log(JSON.stringify(missingOf(language), null, 2));
   else if (command === "add") {
     const added = JSON.parse(readFileSync(file, "utf8")) as Catalog;
     write(language, { ...readCatalog(language), ...added });

@@ -1,6 +1,7 @@
 // The dashboard in other languages: catalogs that say all of it, a language added by a file, and
 // pages in a made-up language, in which whatever is not translatable stands out.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -56,6 +57,16 @@ for (const language of languages()) {
     });
   });
 }
+
+test("[DB1177] a language without a catalog is answered with the languages and how to begin", () => {
+  for (const args of [["missing", "xx"], ["missing"], ["add", "xx", "new.json"]]) {
+    const { status, stderr } = spawnSync(
+      process.execPath, [join(import.meta.dirname, "../../../scripts/texts.ts"), ...args], { encoding: "utf8" });
+    assert.deepEqual([status, stderr], [64,
+      "There are texts in de, es, fr: for another language, begin with "
+        + "data/dashboard-texts/CODE.json, a file of {}.\n"]);
+  }
+});
 
 test("[DB441] texts are translated, and code stays as it is", () => {
   const { code, texts } = translatable(`
