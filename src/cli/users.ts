@@ -42,11 +42,17 @@ const withMember = <T>(
     return work(user, users);
   });
 
-/** The URL at which people reach the server, as far as the settings tell. */
-const originOf = (config: Invocation["config"]): string => config.PARLEY_PUBLIC_URL
-  ?? listeningOrigin(tlsFilesOf(config) !== null, config.PARLEY_HOST, config.PARLEY_PORT);
-
-const shown = (link: string) => ({ value: { link }, text: link });
+/** The command knows only its own settings, which may not be those the server was started with. */
+function linkOf(config: Invocation["config"], token: string) {
+  const origin = config.PARLEY_PUBLIC_URL
+    ?? listeningOrigin(tlsFilesOf(config) !== null, config.PARLEY_HOST, config.PARLEY_PORT);
+  if (config.PARLEY_PUBLIC_URL === null) {
+    process.stderr.write(`parley: PARLEY_PUBLIC_URL is not set, so the link begins with ${origin}: `
+      + "if people reach the server elsewhere, set it for this command too\n");
+  }
+  const link = joinLink(origin, token);
+  return { value: { link }, text: link };
+}
 
 const invite: Command = {
   name: "user invite",
@@ -59,7 +65,7 @@ const invite: Command = {
     return withAccount(invocation, async ({ id: accountId }, _accounts, storage) => {
       const { token } = await usersOf(storage).invite(
         { accountId, email, role, manager: OPERATOR, by: BY_OPERATOR });
-      return shown(joinLink(originOf(invocation.config), token));
+      return linkOf(invocation.config, token);
     });
   },
 };
@@ -90,7 +96,7 @@ const reset: Command = {
     withMember(invocation, async ({ accountId, id: userId }, users) => {
       const { token } = await users.resetPassword(
         { accountId, userId, manager: OPERATOR, by: BY_OPERATOR });
-      return shown(joinLink(originOf(invocation.config), token));
+      return linkOf(invocation.config, token);
     }),
 };
 

@@ -322,16 +322,17 @@ test("[CL140] an unknown option, -5 too, is refused with the options the command
   rmSync(dir, { recursive: true });
 });
 
-test("[CL95] a member's link leads to where the server listens, with TLS or without", async () => {
+test("[CL95] [CL304] a member's link leads to where the server listens, with TLS or without", async () => {
   const dir = testDataDir();
   await parley(dir, ["account", "create", "--name", "A"]);
   const invite = ["user", "invite", "a@example.com", "--role", "viewer"];
   const there = await parley(dir, invite, { PARLEY_HOST: "::", PARLEY_PORT: "9443" });
-  assert.match(there.out, /^http:\/\/\[::1\]:9443\//);
+  assert.match(there.out + there.err, /^http:\/\/\[::1\]:9443\/\S+\nparley: PARLEY_PUBLIC_URL is not set/);
+  assert.equal((await parley(dir, invite, { PARLEY_PUBLIC_URL: "https://a.example" })).err, "");
   const key = join(dir, "key.pem");
   writeFileSync(key, "");
-  const sealed = { PARLEY_TLS_KEY_FILE: key, PARLEY_TLS_CERT_FILE: key };
-  assert.match((await parley(dir, invite, sealed)).out, /^https:\/\/127\.0\.0\.1:8080\//);
+  const sealed = await parley(dir, invite, { PARLEY_TLS_KEY_FILE: key, PARLEY_TLS_CERT_FILE: key });
+  assert.match(sealed.out, /^https:\/\/127\.0\.0\.1:8080\//);
   rmSync(dir, { recursive: true });
 });
 
