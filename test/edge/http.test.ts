@@ -173,7 +173,7 @@ test("[AU2] a key is shown once, listed without its secret and dead once deleted
   assert.equal((await server.call("GET", "/user/me", { key: token })).status, 401);
 });
 
-test("[AU3] a read-only key cannot write; an expired key is dead", async () => {
+test("[AU3] [AU689] a read-only key cannot write; an expired key is dead", async () => {
   const read = await server.call("POST", "/user/api-keys", {
     body: { name: "r", scopes: ["read"] },
   });
@@ -181,11 +181,13 @@ test("[AU3] a read-only key cannot write; an expired key is dead", async () => {
   assert.equal((await server.call("GET", "/user/me", { key })).status, 200);
   const refused = await server.call("POST", "/user/api-keys", { key, body: { name: "x" } });
   assert.equal(refused.status, 403);
-  const expired = await server.call("POST", "/user/api-keys", {
+  const old = await server.call("POST", "/user/api-keys", {
     body: { name: "e", expires_at: "2020-01-01T00:00:00Z" },
   });
-  const dead = await server.call("GET", "/user/me", { key: expired.body.api_key.token });
-  assert.equal(dead.status, 401);
+  const message = "The expires at must be a date after now.";
+  assert.deepEqual([old.status, old.body], [422, { message, errors: { expires_at: [message] } }]);
+  const expired = await server.app.features.accounts.createKey(server.accountId, "e", { expiresAt: 1 });
+  assert.equal((await server.call("GET", "/user/me", { key: expired.token })).status, 401);
   for (const expires_at of ["2097-02-30", "2097-02-30T00:00:00Z", "1", "March 7, 2097", "", "+275760-09-13"]) {
     const { status, body } = await server.call("POST", "/user/api-keys", {
       body: { name: "e", expires_at },

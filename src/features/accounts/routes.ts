@@ -1,7 +1,7 @@
 // The account's own routes: profile, API keys, and the account's event stream for dashboards.
 import { Type } from "@sinclair/typebox";
 import { msOfMoment } from "#core/days.ts";
-import { Fault } from "#core/faults.ts";
+import { Fault, fieldFault } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { about, Nullable, OneOf } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
@@ -93,12 +93,12 @@ const Key = Type.Object({
   last_used_at: Nullable(Moment("When it was last used, within a minute; null: never.")),
 });
 
-function readExpiry(text: string | null | undefined): Instant | null {
+function readExpiry(text: string | null | undefined, now: Instant): Instant | null {
   if (text === null || text === undefined) return null;
   const ms = msOfMoment(text);
-  if (ms !== null) return ms * 1000;
-  const message = "The expires at is not a valid date.";
-  throw new Fault(422, message, { errors: { expires_at: [message] } });
+  if (ms === null) throw fieldFault("expires_at", "The expires at is not a valid date.");
+  if (ms * 1000 > now) return ms * 1000;
+  throw fieldFault("expires_at", "The expires at must be a date after now.");
 }
 
 export function accountRoutes(options: AccountRouteOptions): Route[] {
@@ -203,7 +203,7 @@ function keyRoutes(options: AccountRouteOptions): Route[] {
   return [createKeyRoute(options), listKeysRoute(options), revokeKeyRoute(options)];
 }
 
-function createKeyRoute({ accounts, byOf }: AccountRouteOptions): Route {
+function createKeyRoute({ accounts, byOf, system }: AccountRouteOptions): Route {
   return keyRoute({
     ...KEYS,
     method: "POST",
@@ -229,7 +229,7 @@ function createKeyRoute({ accounts, byOf }: AccountRouteOptions): Route {
         role: caller.role as Role,
         by: await byOf(caller, http),
         ...(body.scopes ? { scopes: body.scopes } : {}),
-        expiresAt: readExpiry(body.expires_at),
+        expiresAt: readExpiry(body.expires_at, system.now()),
       });
       const { id, name, createdAt } = key;
       return json(201, {
