@@ -424,14 +424,21 @@ test("[ER152] a value outside a fixed set is refused with the allowed ones", asy
   assert.match(body.errors.status[0], /^The selected status is invalid: it is one of created, .*blacklisted\.$/);
 });
 
-test("[ER153] numbers too large to store are refused, and pages beyond the last are empty", async () => {
-  for (const campaign_id of [1e308, 2 ** 63, -(2 ** 63), "9".repeat(30)]) {
+test("[ER153] [ER641] numbers too large to store are refused, and pages beyond the last are empty", async () => {
+  const most = "may not be greater than 9007199254740991.";
+  for (const [campaign_id, why] of [
+    [1e308, most], [2 ** 63, most], [-(2 ** 63), "must be at least -9007199254740991."],
+    ["9".repeat(30), most], ["9007199254740992", most], ["9.5", "must be an integer."],
+  ] as const) {
     const { status, body } = await server.call("POST", "/user/lead", {
       body: { campaign_id, phone_number: "+4915112345678" },
     });
     assert.deepEqual([status, body.errors], [
-      422, { campaign_id: ["The campaign id must be an integer."] }], String(campaign_id));
+      422, { campaign_id: [`The campaign id ${why}`] }], String(campaign_id));
   }
+  const page = await server.call("GET", "/user/leads?page=1234567890123456");
+  assert.deepEqual([page.status, page.body.errors], [
+    422, { page: ["The page may not be greater than 1000000000."] }]);
   for (const list of ["leads", "calls", "ledger", "blocked-numbers", "assistants/get", "folders"]) {
     const { status, body } = await server.call("GET", `/user/${list}?page=1000000000&per_page=100`);
     assert.equal(status, 200, list);

@@ -86,6 +86,11 @@ function messageFor(field: string, error: ValueError): string {
     case ValueErrorType.IntegerMaximum:
     case ValueErrorType.NumberMaximum:
       return sizeMessage(field, "most", schema, Number(schema.maximum));
+    case ValueErrorType.Integer:
+      if (!isUnsafe(value)) return typeMessage(field, schema);
+      return Number(value) > 0
+        ? sizeMessage(field, "most", schema, schema.maximum ?? Number.MAX_SAFE_INTEGER)
+        : sizeMessage(field, "least", schema, schema.minimum ?? Number.MIN_SAFE_INTEGER);
     case ValueErrorType.IntegerMinimum:
     case ValueErrorType.NumberMinimum:
       return sizeMessage(field, "least", schema, Number(schema.minimum));
@@ -150,7 +155,11 @@ const BOOLEANS = new Map<unknown, boolean>([
 ]);
 
 const readNumber = (value: unknown): unknown =>
-  typeof value === "string" && /^\s*-?\d{1,15}(\.\d{1,15})?\s*$/.test(value) ? Number(value) : value;
+  typeof value === "string" && /^\s*-?\d{1,16}(\.\d{1,15})?\s*$/.test(value) ? Number(value) : value;
+
+/** Larger integers are not exact in JavaScript, and fit no database column. */
+const isUnsafe = (value: unknown): boolean =>
+  Number.isInteger(Number(value)) && !Number.isSafeInteger(Number(value));
 
 /**
  * Accepts what clients of this API family send: numbers as text, booleans as 0 and 1. `isNew`: the
@@ -160,10 +169,10 @@ function coerce(schema: TSchema, given: unknown, isNew: boolean): unknown {
   const prepare = prepareOf(schema);
   const value = prepare ? prepare(given) : given;
   switch (schema.type) {
-    case "integer":
-      // Larger integers are not exact in JavaScript, and fit no database column.
-      if (typeof value === "number" && !Number.isSafeInteger(value)) return String(value);
-      return readNumber(value);
+    case "integer": {
+      const read = readNumber(value);
+      return typeof read === "number" && !Number.isSafeInteger(read) ? String(read) : read;
+    }
     case "number":
       return readNumber(value);
     case "boolean":
