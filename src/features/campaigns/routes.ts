@@ -77,7 +77,8 @@ const OPTIONAL = {
     default: false, ...about("Whether to call again if an answering machine answered."),
   })),
   retry_on_goal_incomplete: Type.Optional(Type.Boolean({
-    default: false, ...about("Whether to call a lead again until the goal is reached."),
+    default: false, ...about("Whether to call a lead again until the goal is reached; "
+      + "needs `goal_completion_variable`."),
   })),
   goal_completion_variable: Type.Optional(Nullable(Type.String({
     maxLength: 255,
@@ -244,7 +245,8 @@ async function assertValid(
     const isFlag = assistant?.settings.post_call_schema.some(
       ({ name, type }) => name === goalVariable && type === "bool");
     if (goalVariable === null && retryOnGoalIncomplete) {
-      errors.goal_completion_variable = ["The goal completion variable field is required."];
+      errors.goal_completion_variable = [
+        "The goal completion variable field is required when retry on goal incomplete is true."];
     } else if (goalVariable !== null && assistant && !isFlag) {
       errors.goal_completion_variable = [
         "The goal completion variable must be a bool of the assistant's post call schema."];

@@ -140,7 +140,7 @@ test("[CP11] its leads are counted by state, including empty states, without con
   assert.deepEqual((await counts(stranger.key)).status, 404);
 });
 
-test("[CP2] invalid campaigns are refused by field; the plan caps them", async () => {
+test("[CP2] [CP261] invalid campaigns are refused by field; the plan caps them", async () => {
   const inbound = await newAssistant(server, { type: "inbound" });
   for (const [changes, field] of [
     [{ name: " " }, "name"], [{ timezone: "Mars" }, "timezone"],
@@ -159,6 +159,10 @@ test("[CP2] invalid campaigns are refused by field; the plan caps them", async (
     assert.deepEqual([status, body.message], [422, "The given data was invalid."], field);
     assert.deepEqual(Object.keys(body.errors as object), [field]);
   }
+  assert.deepEqual((await create({ retry_on_goal_incomplete: true })).body.errors, {
+    goal_completion_variable: [
+      "The goal completion variable field is required when retry on goal incomplete is true."],
+  });
   for (const id of [inbound.id, 999_999]) {
     const { status, body } = await create({ assistant_id: id });
     assert.deepEqual([status, body], [
