@@ -73,7 +73,7 @@ const SearchQuery = Type.Object({
   contains: Type.Optional(Type.String({
     pattern: `^[0-9]{1,${CONTAINS_DIGITS_MAX}}$`,
     ...about("Only numbers that contain these digits.", "202"),
-    ...withMessage(`The contains must be at most ${CONTAINS_DIGITS_MAX} digits.`),
+    ...withMessage(`The contains must be 1 to ${CONTAINS_DIGITS_MAX} digits, without + and spaces.`),
   })),
 });
 const PurchaseBody = Type.Object({

@@ -63,7 +63,7 @@ const PROVIDER_FAILED = {
   error: "Failed to purchase phone number from provider. Please contact support.",
 };
 
-test("[PN10] search: own stock first, then the provider; by country and digits, bounded", async () => {
+test("[PN10] [PN235] search: own stock first, then the provider; by country and digits, bounded", async () => {
   const search = async (query: string) =>
     server.call("GET", `/user/phone-numbers/search?${query}`);
   const twilioNumber = onSale();
@@ -99,6 +99,9 @@ test("[PN10] search: own stock first, then the provider; by country and digits, 
     assert.equal(refused.status, 422, bad);
     assert.equal(Object.keys(refused.body.errors as object).length, 1, bad);
   }
+  const international = await search("contains=%2B49");
+  assert.deepEqual([international.status, international.body.errors], [
+    422, { contains: ["The contains must be 1 to 10 digits, without + and spaces."] }]);
   for (let at = 0; at < LIMITS.numberSearchMax + 5; at += 1) onSale();
   assert.equal((await numbersOf("")).length, LIMITS.numberSearchMax);
   twilio.intercept(() => ({ status: 503, body: {} }));
