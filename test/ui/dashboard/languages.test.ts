@@ -58,7 +58,7 @@ for (const language of languages()) {
   });
 }
 
-test("[DB1177] a language without a catalog is answered with the languages and how to begin", () => {
+test("[DB1187] a language without a catalog is answered with the languages and how to begin", () => {
   for (const args of [["missing", "xx"], ["missing"], ["add", "xx", "new.json"]]) {
     const { status, stderr } = spawnSync(
       process.execPath, [join(import.meta.dirname, "../../../scripts/texts.ts"), ...args], { encoding: "utf8" });
