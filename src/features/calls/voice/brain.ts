@@ -71,7 +71,8 @@ export interface Successor {
 /** What can be done to a call of any kind while it lasts. */
 export interface CallSession {
   readonly channel: Pick<
-    Channel, "callMs" | "hangUp" | "join" | "listen" | "mute" | "rate" | "scribe" | "sendDtmf"
+    Channel,
+    "callMs" | "hangUp" | "isOver" | "join" | "listen" | "mute" | "rate" | "scribe" | "sendDtmf"
   >;
   /** Words of an operator: said as soon as nobody else speaks. False: they cannot be. */
   say(text: string): boolean;
@@ -90,7 +91,10 @@ export interface CallSummary {
   reason: EndReason;
   /** Why the leg ended, when it did so by itself. */
   cause: LegEndCause | null;
-  /** How long nothing had come from the customer's side, when that ended the call. */
+  /**
+   * How long the customer has been gone: nothing had come from them, which ended the call, or they
+   * hung up and their last words were waited for. Absent: not at all.
+   */
   silentMs?: number;
   /** What failed, if anything, in the words of an engine or a carrier. */
   detail?: string | null;

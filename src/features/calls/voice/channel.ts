@@ -17,7 +17,7 @@ type ChannelOptions = Pick<
   "ambience" | "beeps" | "brain" | "clock" | "comfort" | "connect" | "record" | "system"
 >;
 
-/** What happens on the channel, for the session. Nothing follows `ended`. */
+/** What happens on the channel, for the session. Nothing follows `ended` but `lastWords`. */
 interface ChannelHandlers {
   /** The transcript has begun; frames and audio follow. */
   answered(): void;
@@ -34,8 +34,10 @@ interface ChannelHandlers {
   /** The frame of this tick has been sent. */
   frame(): void;
   playedOut(utterance: Utterance): void;
-  /** The session records the last words and closes its engines. */
+  /** The assistant is silent from now on; without `lastWords` this closes all engines. */
   ended(): void;
+  /** After `ended`: `then` is called, at once or soon, when the customer's last words are known. */
+  lastWords?(reason: EndReason, then: () => void): void;
 }
 
 export class Channel<Said extends Spoken = Spoken> {
@@ -207,11 +209,17 @@ export class Channel<Said extends Spoken = Spoken> {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#tick?.cancel();
+    const atMs = this.nowMs();
+    const quality = this.#scribe ? this.#leg.quality?.() ?? null : null;
+    const over = (): void => {
+      const silentMs = (leg?.silentMs ?? 0) + this.nowMs() - atMs;
+      this.#options.brain.over({
+        reason, cause: leg?.cause ?? null, turns: this.#scribe?.latencies ?? [], quality,
+        ...(silentMs === 0 ? {} : { silentMs }),
+      });
+    };
     this.#handlers.ended();
-    this.#options.brain.over({
-      reason, cause: leg?.cause ?? null, turns: this.#scribe?.latencies ?? [],
-      quality: this.#scribe ? this.#leg.quality?.() ?? null : null,
-      ...(leg?.silentMs === undefined ? {} : { silentMs: leg.silentMs }),
-    });
+    if (this.#handlers.lastWords) this.#handlers.lastWords(reason, over);
+    else over();
   }
 }

@@ -92,7 +92,7 @@ export function createHost(options: HostOptions): Host {
       if (message.kind === "open") return open(message.callId, message.setup);
       const entry = calls.get(message.callId);
       // Messages that were in flight when the call ended are dropped.
-      if (entry) handle(options, entry, message);
+      if (entry && !entry.session.channel.isOver) handle(options, entry, message);
     },
   };
 }

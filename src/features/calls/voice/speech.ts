@@ -94,6 +94,11 @@ export class Speech {
     else this.#complete();
   }
 
+  writeWhole(text: string): void {
+    this.write(text);
+    this.end();
+  }
+
   get #isFull(): boolean {
     return this.#isHeld && this.#stream !== null;
   }

@@ -6,6 +6,7 @@ import type { EndReason } from "#features/calls/records/records.ts";
 import type { CallSession, SessionOptions, Successor } from "./brain.ts";
 import { Channel } from "./channel.ts";
 import { TimeBounds } from "./turns/call-timers.ts";
+import { awaitLastWords } from "./last-words.ts";
 import { goodbyeOf, type VoiceSettings } from "./settings.ts";
 import { FAILURES_MAX, SAYS_MAX, Speech, type SpeechKind } from "./speech.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
@@ -40,6 +41,8 @@ export class VoiceSession implements CallSession {
   #transferTo: string | null = null;
   #failures = 0;
   #fillerNumber = 0;
+  /** What the recogniser reports once the call is over. */
+  #onLastWords: (event: TranscriptEvent) => void = () => undefined;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -64,18 +67,22 @@ export class VoiceSession implements CallSession {
       frame: () => this.#feed({ kind: "tick" }),
       playedOut: (utterance) => this.#playedOut(utterance),
       ended: () => this.#ended(),
+      lastWords: (reason, then) => {
+        this.#onLastWords = awaitLastWords({
+          reason, then, scribe: this.channel.scribe, input: this.#input, state: this.#state,
+          settings: this.#turnSettings, system: options.system,
+        });
+      },
     });
     // Synthesized now, a fixed greeting is in the cache when somebody answers.
-    if (options.settings.greetsAlike) this.#speakWhole(this.#newSpeech("greeting"), options.greeting);
+    if (options.settings.greetsAlike) this.#newSpeech("greeting").writeWhole(options.greeting);
   }
 
   #turnSettingsOf(settings: VoiceSettings): TurnSettings {
-    const { greeting } = this.#options;
     return {
-      ...settings,
-      ...this.#bounds.of(settings),
+      ...settings, ...this.#bounds.of(settings),
       hasFillers: settings.fillers !== null,
-      hasGreeting: greeting.trim() !== "",
+      hasGreeting: this.#options.greeting.trim() !== "",
       detectsTurns: this.#detectsTurns,
       wordsAreTold: this.#transcriber.wordsAreTold ?? false,
       judgesEnds: this.#options.turnEnds !== null,
@@ -175,7 +182,7 @@ export class VoiceSession implements CallSession {
   }
 
   #recognised(event: TranscriptEvent): void {
-    if (this.channel.isOver) return;
+    if (this.channel.isOver) return this.#onLastWords(event);
     switch (event.kind) {
       case "partial":
         this.#feed(event);
@@ -310,12 +317,7 @@ export class VoiceSession implements CallSession {
 
   #sayWhole(speech: Speech, text: string): void {
     this.#speech = speech;
-    this.#speakWhole(speech, text);
-  }
-
-  #speakWhole(speech: Speech, text: string): void {
-    speech.write(text);
-    speech.end();
+    speech.writeWhole(text);
   }
 
   #newSpeech(as: SpeechKind | "fixed note", turn: number | null = null): Speech {
@@ -402,7 +404,7 @@ export class VoiceSession implements CallSession {
     if (phrase === undefined) return;
     this.#fillerNumber += 1;
     this.#filler = this.#newSpeech("filler");
-    this.#speakWhole(this.#filler, phrase);
+    this.#filler.writeWhole(phrase);
   }
 
   #dropFiller(): void {
@@ -435,14 +437,12 @@ export class VoiceSession implements CallSession {
   }
 
   #ended(): void {
-    const unanswered = this.#unanswered();
     const speech = this.#speech;
     this.#discard();
     this.#dropFiller();
-    if (speech) this.channel.scribe?.assistantSaid(speech, true);
-    if (unanswered !== "") this.channel.scribe?.customerSaid(unanswered, this.#state.lastVoiceMs);
-    this.channel.scribe?.keysPressed(this.#settings.keypad, this.#state.timers);
-    speech?.cancel();
-    this.#input?.close();
+    if (!speech) return;
+    this.channel.scribe?.assistantSaid(speech, true);
+    speech.cancel();
+    if (speech.turn !== null) this.#options.brain.cancel(speech.turn);
   }
 }

@@ -64,3 +64,53 @@ test("[VL323] a person's last words are on record even if the caller hangs up be
   assert.deepEqual([said.said.speaker, said.said.author?.name], ["operator", "Ana"]);
   assert.match(said.said.text, /^Goodbye and thanks/);
 });
+
+/** Words of the customer, after which they hang up at once. */
+function saysAndHangsUp(
+  { host, system }: ReturnType<typeof answeredCall>, text: string,
+): void {
+  const words = loopbackAudio(text, RATE);
+  for (let at = 0; at < words.length; at += FRAME) {
+    const pcm = words.slice(at, at + FRAME);
+    host.receive({ kind: "leg", callId: 1, event: { kind: "audio", pcm } });
+    system.advance(20);
+  }
+  host.receive({ kind: "leg", callId: 1, event: { kind: "ended", cause: "far_hung_up" } });
+}
+
+test("[VL402] a caller's last words are on record even if they hang up before these are recognised", () => {
+  const call = answeredCall({ recognitionMs: 1000 });
+  const { host, system, posted } = call;
+  const last = () => posted.filter(({ kind }) => kind === "said" || kind === "over");
+  saysAndHangsUp(call, "Thank you very much and goodbye.");
+  assert.deepEqual(last(), []);
+  host.receive({ kind: "say", callId: 1, text: "Are you still there?" });
+  system.advance(5000);
+  const [said, over] = last();
+  assert.ok(said?.kind === "said" && over?.kind === "over" && last().length === 2);
+  assert.deepEqual(
+    [said.said.speaker, said.said.text], ["customer", "Thank you very much and goodbye."]);
+  assert.deepEqual([over.summary.reason, over.summary.silentMs], ["customer_hung_up", 1000]);
+  assert.deepEqual(posted.filter(({ kind }) => kind === "reply"), []);
+});
+
+test("[VL403] a recogniser that never answers keeps a call that is over for two seconds", () => {
+  const call = answeredCall({ recognitionMs: 60_000 });
+  saysAndHangsUp(call, "Goodbye.");
+  const isOver = () => call.posted.some(({ kind }) => kind === "over");
+  call.system.advance(1900);
+  assert.equal(isOver(), false);
+  call.system.advance(100);
+  assert.equal(isOver(), true);
+  call.system.advance(120_000);
+  assert.equal(call.posted.filter(({ kind }) => kind === "over").length, 1);
+});
+
+test("[VL404] a call in which nothing waits to be recognised is over at once", () => {
+  const { host, system, posted } = answeredCall({ recognitionMs: 1000 });
+  system.advance(500);
+  host.receive({ kind: "leg", callId: 1, event: { kind: "ended", cause: "far_hung_up" } });
+  const over = posted.find(({ kind }) => kind === "over");
+  assert.ok(over?.kind === "over");
+  assert.equal(over.summary.silentMs, undefined);
+});

@@ -1,7 +1,7 @@
 // What the parts of the turn taker share: the draft of the next state, and what several of them do
 // to it. Part of the pure reducer in turn-taker.ts; barge-in.ts, answering-machines.ts,
 // taking-part.ts and elsewhere.ts are the others.
-import { countWords } from "#core/words.ts";
+import { afterWords, countWords } from "#core/words.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 import { reduceTimers, type TimerAction, type TimerEvent } from "./call-timers.ts";
 import type { TurnAction, TurnSettings, TurnState } from "./turn-events.ts";
@@ -30,6 +30,12 @@ export const joined = (one: string, other: string): string =>
   [one.trim(), other.trim()].filter((text) => text !== "").join(" ");
 
 export const said = ({ state }: Draft): string => joined(state.finals, state.partial);
+
+/** The words of the piece not dealt with yet; none if no voice was heard since the others were. */
+export function freshWords({ spentWords, hasVoice }: TurnState, text: string): string {
+  if (spentWords === 0) return text;
+  return hasVoice ? afterWords(text, spentWords) : "";
+}
 
 /** Asks the recogniser to close its current piece with a final. */
 export function askFinal({ state, actions, nowMs }: Draft): void {

@@ -3,7 +3,6 @@
 // can be replayed from its events. voice-session.ts feeds it and carries out what it decides.
 // barge-in.ts decides what takes the floor, answering-machines.ts who has answered, taking-part.ts
 // what a person changes; call-timers.ts has silence, keys and the length of the call.
-import { afterWords } from "#core/words.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 import {
   judge, leaveMessage, MACHINE_BUDGET_MS, MACHINE_RUN_MS, settleMachine,
@@ -11,8 +10,8 @@ import {
 import { settlePause, voiceOver, wordsOver } from "./barge-in.ts";
 import { reduceTimers, TIMERS_START } from "./call-timers.ts";
 import {
-  askFinal, discard, FINAL_LATEST_MS, forgetSound, forgetTurn, hangUp, isFinalDue, joined, said,
-  think, timers, turnGoesOn, type Draft,
+  askFinal, discard, FINAL_LATEST_MS, forgetSound, forgetTurn, freshWords, hangUp, isFinalDue,
+  joined, said, think, timers, turnGoesOn, type Draft,
 } from "./turn-draft.ts";
 import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
@@ -251,14 +250,14 @@ function goOnListening(draft: Draft): void {
 }
 
 function receivePartial(draft: Draft, text: string): void {
-  const fresh = freshWords(draft, text);
+  const fresh = freshWords(draft.state, text);
   if (fresh === draft.state.partial) return;
   receiveWords(draft, () => (draft.state.partial = fresh));
 }
 
 function receiveFinal(draft: Draft, text: string): void {
   const { state } = draft;
-  const fresh = freshWords(draft, text);
+  const fresh = freshWords(draft.state, text);
   state.finalMs = draft.nowMs;
   receiveWords(draft, () => {
     state.finals = joined(state.finals, fresh);
@@ -266,12 +265,6 @@ function receiveFinal(draft: Draft, text: string): void {
   });
   state.finalAskedMs = null;
   state.spentWords = 0;
-}
-
-/** The words of the piece not dealt with yet; none if no voice was heard since the others were. */
-function freshWords({ state: { spentWords, hasVoice } }: Draft, text: string): string {
-  if (spentWords === 0) return text;
-  return hasVoice ? afterWords(text, spentWords) : "";
 }
 
 function receiveWords(draft: Draft, take: () => void): void {
