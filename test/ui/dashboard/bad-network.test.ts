@@ -183,3 +183,15 @@ test("[DB1177] a widget preview whose test could not begin begins it on trying a
     await inner.getByText("We are open.").first().waitFor();
   });
 });
+
+test("[DB1183] a widget preview that is shown at last no longer says that the server cannot be reached", { skip, timeout }, async () => {
+  const { id } = await newAssistant(server);
+  await withDashboard(async ({ page, go }) => {
+    await page.route("**/user/assistant/*/widget-preview", (route) => route.abort(), { times: 1 });
+    await go(`/assistants/${id}/widget`);
+    const said = page.getByText("The server cannot be reached.");
+    await said.waitFor();
+    await page.frameLocator("iframe[title='Widget preview']").getByRole("textbox").waitFor();
+    await said.waitFor({ state: "detached", timeout: 10_000 });
+  });
+});

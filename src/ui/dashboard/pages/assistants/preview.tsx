@@ -18,23 +18,24 @@ interface Preview {
   draft: Pick<Draft, "record" | "unsaved">;
   /** Tests by their greeting and variables: a change of the look continues the existing test. */
   begun: Map<string, Promise<Response>>;
-  /** Why nothing can be shown. */
-  failed(error: unknown): void;
+  /** Why nothing can be shown; null: it is shown. */
+  tell(error: unknown): void;
 }
 
 const refusal = (status: number): Response => Response.json({}, { status });
 
 /** Answers the widget's requests as tests of the draft. */
-function answering({ api, draft, begun, failed }: Preview, own: typeof fetch): typeof fetch {
+function answering({ api, draft, begun, tell }: Preview, own: typeof fetch): typeof fetch {
   const params = { path: { id: draft.record.id } };
   const settings = (draft.unsaved ?? {}) as never;
   const look = async (query: URLSearchParams): Promise<Response> => {
     try {
       const body = { settings, ...Object.fromEntries(query) };
-      return Response.json(
-        await unwrap(api.POST("/user/assistant/{id}/widget-preview", { params, body })));
+      const shown = await unwrap(api.POST("/user/assistant/{id}/widget-preview", { params, body }));
+      tell(null);
+      return Response.json(shown);
     } catch (error) {
-      failed(error);
+      tell(error);
       return refusal(422);
     }
   };
@@ -152,10 +153,10 @@ export function WidgetPreview() {
             key={shown} ref={frame} class="assistants-preview" title="Widget preview"
             srcdoc={PAGE}
             onLoad={() => {
-              setProblem(null);
-              const failed = (error: unknown): void => setProblem(problemOf(error));
+              const tell = (error: unknown): void =>
+                setProblem(error === null ? null : problemOf(error));
               if (!frame.current) return;
-              fill(frame.current, { api, draft, begun: begun.current, failed }, isOpen);
+              fill(frame.current, { api, draft, begun: begun.current, tell }, isOpen);
             }}
           />
         )}
