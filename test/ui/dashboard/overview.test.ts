@@ -255,7 +255,7 @@ test("[DB537] the days of the costs are the report's, wherever the browser is", 
   }, { key, context: { timezoneId: "Pacific/Kiritimati" } });
 });
 
-test("[DB462] an empty balance is shown on every page; the Money page sets the alert and says how to pay", { skip }, async () => {
+test("[DB1182] [DB462] an empty balance is shown on every page; the Money page sets the alert and says how to pay", { skip }, async () => {
   const { key } = await server.newAccount({ balance: "0" });
   await withDashboard(async ({ page, go, look }) => {
     await page.getByText("The balance is used up: messages and calls are refused.").waitFor();
@@ -273,6 +273,8 @@ test("[DB462] an empty balance is shown on every page; the Money page sets the a
     await page.waitForFunction(() => document.querySelector("input[placeholder='20, 5']")
       instanceof HTMLInputElement);
     assert.equal(await page.getByLabel("Amounts (USD)").inputValue(), "20, 5");
+    await page.getByText("Nothing was spent in these days.").first().waitFor();
+    assert.equal(await page.getByText("Nothing was spent in these days.").count(), 1);
   }, { key });
 });
 

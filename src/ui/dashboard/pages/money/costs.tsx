@@ -108,10 +108,12 @@ function Report({ found, by }: { found: Found; by: GroupBy }) {
       {!complete && (
         <Notice tone="warn">Older entries are still being added up. Check again in a minute.</Notice>
       )}
-      <CostChart found={found} by={by} />
-      {groups.length === 0
-        ? <Empty icon="ledger" title="Nothing was spent in these days." />
-        : <CostTable groups={groups} by={by} total={total} />}
+      {groups.length === 0 ? <Empty icon="ledger" title="Nothing was spent in these days." /> : (
+        <>
+          <CostChart found={found} by={by} />
+          <CostTable groups={groups} by={by} total={total} />
+        </>
+      )}
       <p>
         <small>{range}, counted in {timezone}; at most a year. Empty: the last 30 days.</small>
       </p>
