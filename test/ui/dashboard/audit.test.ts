@@ -60,3 +60,20 @@ test("[DB561] the Audit page links to the object of each action", { skip }, asyn
     await page.getByRole("heading", { name: "Late", level: 1 }).waitFor();
   });
 });
+
+test("[DB1184] the audit log keeps its filters after a reload, and for people who come back to it", { skip }, async () => {
+  const { id } = await newAssistant(server, { name: "Filtered" });
+  await withDashboard(async ({ page, go }) => {
+    await go("/audit");
+    const what = page.getByLabel("What");
+    await what.selectOption("assistant.");
+    await page.reload();
+    await page.getByRole("link", { name: "Filtered" }).first().waitFor();
+    assert.equal(await what.inputValue(), "assistant.");
+    await go(`/assistants/${id}`);
+    await page.getByRole("heading", { name: "Filtered", level: 1 }).waitFor();
+    await page.goBack();
+    await page.getByRole("link", { name: "Filtered" }).first().waitFor();
+    assert.equal(await what.inputValue(), "assistant.");
+  });
+});

@@ -1,5 +1,6 @@
 // Who did what in the account, newest first and live; can be filtered and downloaded as a file.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
+import { useAddressed } from "#ui/dashboard/data/address.ts";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { unwrap, useApi, useSession } from "#ui/dashboard/data/session.tsx";
 import { useCalmly } from "#ui/dashboard/data/use-calmly.ts";
@@ -17,6 +18,8 @@ import { deedOf, detailsOf, objectOf, THINGS, type Entry } from "./deeds.ts";
 const ROWS = 100;
 /** An action on many things at once adds as many entries. */
 const RELOAD_MS = 1000;
+/** `before`: the number of an entry; empty: the newest are shown. */
+const NO_FILTER = { action: "", actor: "", before: "" };
 const KINDS = [
   { value: "", label: "Everything" },
   ...Object.entries(THINGS).map(([thing, label]) => ({ value: `${thing}.`, label })),
@@ -24,34 +27,27 @@ const KINDS = [
 
 export function Audit() {
   const api = useApi();
-  const [action, setAction] = useState("");
-  const [actor, setActor] = useState("");
+  const [filter, setFilter] = useAddressed("audit", NO_FILTER);
+  const { action, actor, before } = filter;
   const settled = useSettled(actor).trim();
-  const [before, setBefore] = useState<number | undefined>(undefined);
   const query = {
     ...action ? { action } : {}, ...settled ? { actor: settled } : {},
-    ...before === undefined ? {} : { before },
+    ...before ? { before: Number(before) } : {},
   };
-  const page = useData(`audit/${action}/${settled}/${before ?? ""}`, () =>
+  const page = useData(`audit/${action}/${settled}/${before}`, () =>
     unwrap(api.GET("/user/audit", { params: { query: { ...query, per_page: ROWS } } })));
-  useGrowth(before === undefined, useCalmly(page.reload, RELOAD_MS));
+  useGrowth(before === "", useCalmly(page.reload, RELOAD_MS));
   const next = page.value?.next_before ?? null;
   return (
     <Page title="Audit" actions={<Exports action={action} actor={settled} />}>
       <div class="filters">
         <SelectField
-          label="What" value={action} onInput={(value) => {
-            setAction(value);
-            setBefore(undefined);
-          }}
-          options={KINDS}
+          label="What" value={action} options={KINDS}
+          onInput={(value) => setFilter({ action: value, actor, before: "" })}
         />
         <TextField
           label="Who" value={actor} placeholder="user:5, key:3 or system" autoComplete="off"
-          maxLength={100} onInput={(value) => {
-            setActor(value);
-            setBefore(undefined);
-          }}
+          maxLength={100} onInput={(value) => setFilter({ action, actor: value, before: "" })}
         />
       </div>
       <Card class="flush">
@@ -62,8 +58,10 @@ export function Audit() {
         />
       </Card>
       <div class="form-actions">
-        {before !== undefined && <Button onClick={() => setBefore(undefined)}>Newest</Button>}
-        {next !== null && <Button onClick={() => setBefore(next)}>Older</Button>}
+        {before && <Button onClick={() => setFilter({ ...filter, before: "" })}>Newest</Button>}
+        {next !== null && (
+          <Button onClick={() => setFilter({ ...filter, before: String(next) })}>Older</Button>
+        )}
       </div>
     </Page>
   );
