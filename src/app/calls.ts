@@ -1,5 +1,6 @@
 // Composition root, the part about calls: speech engines, media thread, recordings, and what
 // connects them to the features below. Called by features.ts.
+import type { Costs } from "#features/accounts/money/costs.ts";
 import { readFileSync } from "node:fs";
 import { ownCallsAlone, shareCalls } from "#cluster/calls.ts";
 import type { Cluster, SharedCalls } from "#cluster/cluster.ts";
@@ -36,14 +37,15 @@ interface CallRecordsOptions {
   storage: Pick<Storage, "calls">;
   planOf(accountId: number): Promise<Plan>;
   recordings: Recordings;
+  costs: Pick<Costs, "catchUp">;
   bus: EventBus;
   system: System;
 }
 
 export function createCallRecords(options: CallRecordsOptions): Calls {
-  const { config, storage, planOf, recordings, bus, system } = options;
+  const { config, storage, planOf, recordings, costs, bus, system } = options;
   return createCalls({
-    store: storage.calls, bus, system, recordings,
+    store: storage.calls, bus, system, recordings, costs,
     dialling: {
       countries: config.PARLEY_DIAL_COUNTRIES,
       perMinute: config.PARLEY_RATE_LIMITS ? config.PARLEY_DIAL_RATE_PER_MINUTE : null,

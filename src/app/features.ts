@@ -175,16 +175,15 @@ export function createFeatures(options: AppOptions, served: Served) {
   const evaluate = createEvaluate({ resolveModel, isOffline: isOffline(ground), system, log });
   const recordings = recordingsOf(ground);
   const delivery = createDelivery({ ...ground, assistants, recordings, evaluate, metrics });
-  const calls = createCallRecords({ ...ground, recordings, planOf });
+  const views = createAccountViews(ground, accounts);
+  const calls = createCallRecords({ ...ground, recordings, planOf, costs: views.costs });
   const voice = createVoice({
     ...ground, assistants, calls, evaluate, hosted: served.hosted, phoneNumbers, recordings,
     resolveModel, resolveTurn, sourcesOf, languagesOf: catalogs.languagesOf,
-    askInbound: delivery.askInbound,
-    titlesOf: retrieval.titlesOf,
+    askInbound: delivery.askInbound, titlesOf: retrieval.titlesOf,
     warningsOf: (assistant) => findWarnings(assistant, catalogs, capabilities),
-    limits: turnLimits(config),
+    limits: turnLimits(config), observeEager: metrics.observeEager,
     observeLateness: (ms) => metrics.mediaClockLate.observe(ms / 1000),
-    observeEager: metrics.observeEager,
   });
   showGauges({ metrics, streams, conversations, voice, nodes, storage });
   const campaigning = createCampaigning({
@@ -193,12 +192,13 @@ export function createFeatures(options: AppOptions, served: Served) {
   return {
     bus, catalogs, modelCatalog, capabilities, metrics, planOf,
     newTickets: ground.newTickets, others: ground.others, mailer: ground.mailer,
-    accounts, people, box, firstSteps,
-    ...createAccountViews(ground, accounts),
+    accounts, people, box, firstSteps, ...views,
     assistants, groups: createGroups({ folders: storage.folders, labels: storage.labels, system }),
     ...tooling, knowledge, calendars, phoneNumbers,
     conversations, attachments, ...desk, streams, calls, recordings, voice, ...campaigning,
-    personData: createPersonData({ ...ground, store: storage.personData, recordings, attachments }),
+    personData: createPersonData({
+      ...ground, store: storage.personData, recordings, attachments, costs: views.costs,
+    }),
     delivery, removals: ground.removals,
   };
 }

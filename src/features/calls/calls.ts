@@ -2,6 +2,7 @@
 // stores what was said, publishes every committed event. calling.ts handles them while live.
 import type { CallDeskOutcome } from "#cluster/cluster.ts";
 import { publishNoted, type By } from "#features/accounts/audit.ts";
+import type { Costs } from "#features/accounts/money/costs.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import { fieldFault, Fault } from "#core/faults.ts";
@@ -32,6 +33,8 @@ interface CallsOptions {
   /** The rules for calls to telephones, for every account. */
   dialling: DialRules;
   recordings: Pick<Recordings, "mend" | "remove">;
+  /** Caught up before a deletion: afterwards nobody knows whose cost that was. */
+  costs: Pick<Costs, "catchUp">;
 }
 
 interface NewCallArgs
@@ -260,10 +263,11 @@ export function createCalls(options: CallsOptions) {
   };
 }
 
-function createRemovals({ store, bus, system, recordings }: CallsOptions) {
+function createRemovals({ store, bus, system, recordings, costs }: CallsOptions) {
   return {
     /** Throws Fault 404, or 409 while the call is live. */
     remove: async (accountId: number, callId: number): Promise<void> => {
+      await costs.catchUp(accountId);
       const outcome = await store.delete({ accountId, callId, now: system.now() });
       if (outcome.kind === "not_found") {
         throw new Fault(404, "Call not found or does not belong to the authenticated user");
@@ -276,6 +280,7 @@ function createRemovals({ store, bus, system, recordings }: CallsOptions) {
     removeMany: async (
       accountId: number, callIds: number[], by: By,
     ): Promise<Pick<DeletedCalls, "deleted" | "live">> => {
+      await costs.catchUp(accountId);
       const done = await store.deleteMany({ accountId, callIds, by, now: system.now() });
       bus.publishCommitted(done.events);
       if (done.deleted.length > 0) publishNoted(bus, accountId);

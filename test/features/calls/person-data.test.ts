@@ -104,6 +104,20 @@ test("[CR440] calls are deleted in bulk, each audited; unfinished ones are named
   await assertSound();
 });
 
+test("[BL348] a call deleted before its cost was aggregated still counts for its assistant", async () => {
+  const { key, uuid, talk, ask } = await fresh();
+  const first = await talk("+15550100021");
+  assert.equal((await server.call("DELETE", `/user/calls/${first}`, { key })).status, 200);
+  const second = await talk("+15550100022");
+  assert.equal((await ask("/user/calls/bulk-delete", { call_ids: [second] })).status, 200);
+  await talk("+15550100023");
+  assert.equal((await ask("/user/people/delete", { phone_number: "+15550100023" })).status, 200);
+  const { body } = await server.call("GET", "/user/costs", { key });
+  assert.deepEqual(
+    (body.groups as { id: string; entries: number }[]).map(({ id, entries }) => [id, entries]),
+    [[uuid, 3]]);
+});
+
 test("[CR441] a person's chats, calls and leads are deleted together, counted; ledger, audit and do-not-call list stay", async () => {
   const { key, accountId, id, uuid, begin, talk, ask, ids, assertSound, audit } = await fresh();
   const secret = (await server.call("POST", `/user/assistants/${id}/identity-secret`, { key }))
@@ -208,7 +222,7 @@ test("[CR453] killed while deleting a person's data, a repeat deletes the rest",
   const [named] = await ids("conversations") as [string];
   for (let left = LIMITS.recordsGonePerWrite + 1; left > 0; left -= 1) await talk(number);
   const storage = await openBeside(server.dataDir);
-  const { bus, recordings, attachments } = server.app.features;
+  const { bus, recordings, attachments, costs } = server.app.features;
   let parts = 0;
   const dying = createPersonData({
     store: {
@@ -218,7 +232,7 @@ test("[CR453] killed while deleting a person's data, a repeat deletes the rest",
         return parts === 1 ? storage.personData.delete(args) : Promise.reject(new Error("killed"));
       },
     },
-    recordings, attachments, bus, system: createSystem(),
+    recordings, attachments, costs, bus, system: createSystem(),
   });
   await assert.rejects(
     dying.remove(accountId, { conversationId: named }, BY_OPERATOR), /killed/);

@@ -2,6 +2,7 @@
 // conversation or a telephone number identifies the person. The ledger, the audit log and the
 // do-not-call list stay. Records → store port → factory.
 import { publishNoted, type By } from "#features/accounts/audit.ts";
+import type { Costs } from "#features/accounts/money/costs.ts";
 import type { Attachments } from "#features/conversations/attachments.ts";
 import { conversationNotFound } from "#features/conversations/outcomes.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -57,6 +58,8 @@ interface PersonDataOptions {
   store: PersonStore;
   recordings: Pick<Recordings, "remove">;
   attachments: Pick<Attachments, "sweep">;
+  /** Caught up before a deletion: afterwards nobody knows whose cost that was. */
+  costs: Pick<Costs, "catchUp">;
   bus: EventBus;
   system: System;
 }
@@ -64,7 +67,7 @@ interface PersonDataOptions {
 export type PersonData = ReturnType<typeof createPersonData>;
 
 export function createPersonData({
-  store, recordings, attachments, bus, system,
+  store, recordings, attachments, costs, bus, system,
 }: PersonDataOptions) {
   const find = async (accountId: number, person: Person): Promise<PersonRecords> => {
     const found = await store.find(accountId, person);
@@ -82,6 +85,7 @@ export function createPersonData({
     },
     remove: async (accountId: number, person: Person, by: By): Promise<PersonCounts> => {
       const found = await find(accountId, person);
+      await costs.catchUp(accountId);
       const counts: PersonCounts = { conversations: 0, calls: 0, leads: 0, busy: 0 };
       for (const part of partsOf(found)) {
         const done = await store.delete({
