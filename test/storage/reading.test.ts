@@ -40,6 +40,7 @@ test("[SO86] lists and reports are read off the main thread", async () => {
     "inbox": () => storage.inbox.page({ ...inbox, queue: "all" }),
     "inbox counted": () => storage.inbox.counts(1, ""),
     "ledger": () => storage.statements.page(1, {}, 0, 1),
+    "strays of the ledger": () => storage.ledger.strayReferences(),
     "audit log": () => storage.audit.page(1, {}, null, 1),
     "costs": () => storage.costs.sum(1, RANGE, "kind"),
     "overview": () => storage.overview.figures({ accountId: 1, assistantId: null, ...RANGE }),

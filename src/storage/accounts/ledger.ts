@@ -8,7 +8,7 @@ import type { CommittedEvent } from "#events/events.ts";
 import { createBalanceWatch } from "./balance.ts";
 import { balanceChanged, changeAfter, createEventAppender } from "#storage/events.ts";
 import {
-  chain, perSession, together, type Awaitable, type Reader, type Sql,
+  aside, chain, perSession, together, type Awaitable, type Reader, type Sql,
 } from "#storage/sql.ts";
 import { createEnqueue } from "#storage/webhooks/outbox.ts";
 
@@ -315,8 +315,8 @@ async function* entriesOf(sql: Sql, accountId: number): AsyncIterable<LedgerEntr
 }
 
 export function createLedgerReader(reader: Reader): LedgerReader {
-  const unbilled = reader.prepare<object, { reference: string }>(UNBILLED_ENTRIES);
-  const unentered = reader.prepare<object, { reference: string }>(UNENTERED_TURNS);
+  const unbilled = aside<object, { reference: string }>(reader, UNBILLED_ENTRIES);
+  const unentered = aside<object, { reference: string }>(reader, UNENTERED_TURNS);
   return {
     audit: (visit) => reader.snapshot(async (sql) => {
       const { accounts, open } = auditReads(sql);
