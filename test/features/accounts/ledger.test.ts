@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import fc from "fast-check";
+import { auditAccount } from "#features/accounts/money/ledger.ts";
 import { createStatements } from "#features/accounts/money/statements.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { readerOver } from "#storage/engines/sqlite/reader.ts";
@@ -291,6 +292,18 @@ test("[BL490] one entry's reference is found by its name, however many begin lik
   assert.deepEqual(await found("message:", false), [[], 0]);
   assert.deepEqual(await found(`credit:${accountId}`, true), [[1], 1]);
   assert.deepEqual(await found("nothing", true), [[], 0]);
+});
+
+test("[BL493] the audit of all books reads an account of thousands of entries to the last", async () => {
+  const accountId = await newLedger(2500);
+  const problems: string[] = [];
+  let read = 0;
+  await createLedgerReader(readerOver(db, db)).audit(async (totals, entries, openMicros) => {
+    if (totals.accountId !== accountId) return;
+    read += totals.ledgerEntries;
+    problems.push(...await auditAccount(totals, entries, openMicros));
+  });
+  assert.deepEqual([read, problems], [2500, []]);
 });
 
 /** A bare database with so many purchases, the last two wrong. */
