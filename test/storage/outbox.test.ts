@@ -1,0 +1,53 @@
+// What is recorded of a webhook message. Asked through the storage port of every engine.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { createWorld, ENGINES, openFor, PRICE, system } from "#support/contract-world.ts";
+
+for (const engine of ENGINES.filter(({ skip }) => !skip)) {
+  const storage = await openFor({ after }, engine);
+  const world = createWorld(storage);
+
+  test(`[WH272] ${engine.name}: an endpoint's answer to an event of a call is not the answer on the call`, async () => {
+    const conversation = await world.newConversation(PRICE);
+    const { accountId } = conversation;
+    const now = system.now();
+    const endpoint = await storage.webhooks.createEndpoint({
+      accountId, url: "https://a.example", events: ["call_created"], max: 9, now,
+    });
+    assert.ok(endpoint);
+    const callId = await world.newCall(conversation);
+    const endpointId = endpoint.id;
+    await storage.webhooks.take({ accountId, endpointId });
+    const head = await storage.webhooks.head(endpointId);
+    assert.equal(head?.delivery.callId, callId);
+    await storage.webhooks.record({
+      accountId, deliveryId: head.delivery.id, endpoint, outcome: "delivered", status: 200,
+      response: "{\"ticket\":7}", error: null, disables: null, now, nextAt: now,
+    });
+    assert.equal(await storage.webhooks.head(endpointId), null, "it was recorded");
+    const call = await storage.calls.find(accountId, callId);
+    assert.deepEqual(call?.webhookResponse, {});
+  });
+
+  test(`[WH273] ${engine.name}: a replayed message names the call or conversation that it is about`, async () => {
+    const conversation = await world.newConversation(2 * PRICE);
+    const { accountId, uuid } = conversation;
+    const now = system.now();
+    await storage.webhooks.createEndpoint({
+      accountId, url: "https://a.example", events: ["*"], max: 9, now,
+    });
+    const callId = await world.newCall(conversation);
+    const { turnId } = await world.started(conversation);
+    await world.fail(turnId, conversation);
+    const subjectsOf = async () => (await storage.webhooks.deliveries(accountId, {}, 0, 99))
+      .map(({ type, callId: call, conversationUuid: talk }) => [type, call, talk]);
+    const first = await subjectsOf();
+    for (const { id: deliveryId } of await storage.webhooks.deliveries(accountId, {}, 0, 99)) {
+      await storage.webhooks.replay({ accountId, deliveryId, now });
+    }
+    assert.deepEqual(await subjectsOf(), [...first.toReversed(), ...first]);
+    assert.deepEqual(first, [
+      ["reply_failed", null, uuid], ["message_added", null, uuid], ["call_created", callId, null],
+    ]);
+  });
+}
