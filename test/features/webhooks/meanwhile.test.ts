@@ -121,6 +121,41 @@ test("[WH111] an endpoint that was disabled is sent nothing; what waits for it i
   for (const path of [disabled, active]) await server.call("DELETE", path);
 });
 
+test("[WH275] an assistant's endpoint that was disabled is active again at another URL, and only there", async () => {
+  receiver.answer((_, response) => response.writeHead(410).end());
+  const assistant = await newAssistant(server, {
+    status: "active", conversation_ended_webhook_url: `${receiver.url}/gone`,
+    post_call_evaluation: false,
+  });
+  const end = async (): Promise<void> => {
+    const uuid = await newConversation(server, assistant.uuid);
+    const { status } = await server.call("POST", `/user/conversations/${uuid}/end`);
+    assert.equal(status, 200);
+  };
+  const endpoint = async () =>
+    (await server.call("GET", "/user/webhook-endpoints")).body.data
+      .find((one: { assistant_id: number | null }) => one.assistant_id === assistant.id);
+  const stateOf = ({ status, disabled_reason: reason, failing_since: since }: {
+    status: string; disabled_reason: string | null; failing_since: string | null;
+  }) => [status, reason, since === null];
+  await end();
+  await askUntil(endpoint, (one) => one?.status === "disabled");
+  await end();
+  const disabled = ["disabled", "the receiver answered 410 Gone", false];
+  assert.deepEqual(stateOf(await endpoint()), disabled, "the same URL");
+  const asked = Promise.withResolvers<[path: string, response: ServerResponse]>();
+  other.answer(({ path }, response) => asked.resolve([path, response]));
+  await server.call("PUT", `/user/assistant/${assistant.id}`, {
+    body: { conversation_ended_webhook_url: `${other.url}/moved` },
+  });
+  await end();
+  assert.deepEqual(stateOf(await endpoint()), ["active", null, true]);
+  const [path, response] = await asked.promise;
+  assert.equal(path, "/moved");
+  response.end();
+  other.answer(null);
+});
+
 test("[WH191] a disabled endpoint is neither tested nor replayed to: the refusal says so", async () => {
   const made = await server.call("POST", "/user/webhook-endpoints", { body: { url: other.url } });
   const path = `/user/webhook-endpoints/${made.body.data.id}`;
