@@ -359,7 +359,18 @@ test("[WH9] after a call its webhook has the contract's content; its answer is o
   const second = await ask({ send_webhook_only_on_completed: false }, "+15550100001");
   const [, busy] = await receiver.until(2);
   assert.deepEqual([busy?.body.id, busy?.body.status], [second, "busy"]);
-  assert.equal("recording_url" in busy!.body, false);
+  await live.call("POST", "/user/make_call", {
+    body: { phone_number: "+15550100042", assistant_id: assistant.id },
+  });
+  const [, , unlinked] = await receiver.until(3);
+  assert.equal(unlinked?.body.status, "ended_by_customer");
+  assert.equal("recording_url" in unlinked.body, false);
+
+  const { data: [sent] } =
+    (await live.call("GET", `/user/webhook-deliveries?call_id=${made.call_id}`)).body;
+  await live.call("POST", `/user/webhook-deliveries/${sent.id}/replay`);
+  const [, , , again] = await receiver.until(4);
+  assert.equal((await fetch(String(again?.body.recording_url))).status, 200);
 });
 
 test("[WH10] before an inbound call its webhook may set variables; without an answer the call goes on", async () => {
