@@ -1,0 +1,110 @@
+// What one account has does not stand in the way of another. Asked through the storage port of
+// every engine.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import type { AskedNewCall } from "#features/calls/records/records.ts";
+import { createWorld, ENGINES, openFor, PRICE, system } from "#support/contract-world.ts";
+
+const NUMBER = "+4930901820";
+
+for (const engine of ENGINES.filter(({ skip }) => !skip)) {
+  const storage = await openFor({ after }, engine);
+  const world = createWorld(storage);
+  const now = system.now();
+  /** An account that calls a number. */
+  const newCaller = async () => {
+    const { accountId, assistantId } = await world.newConversation(PRICE);
+    const call = async (how: Partial<AskedNewCall> = {}) => storage.calls.create({
+      accountId, type: "outbound", assistant: { id: assistantId, uuid: "" },
+      conversationUuid: null, assistantPhone: null, customerPhone: NUMBER, variables: {},
+      now, dialling: { countries: [], perMinute: null }, parallelMax: 9,
+      reserveMinMicros: 1, reserveMaxMicros: 1000, priceMicrosPerMinute: 1000,
+      idempotencyKey: null, ...how,
+    });
+    return { accountId, assistantId, call };
+  };
+
+  test(`[SO292] ${engine.name}: accounts call under the same key, each once`, async () => {
+    const callers = [await newCaller(), await newCaller()];
+    for (const { call } of callers) {
+      const outcomes = [await call({ idempotencyKey: "k" }), await call({ idempotencyKey: "k" })];
+      assert.deepEqual(outcomes.map(({ kind }) => kind), ["created", "repeated"]);
+    }
+  });
+
+  const newCampaign = async (accountId: number, assistantId: number): Promise<number> => {
+    const campaign = await storage.campaigns.create({
+      accountId, campaignsMax: 9, now,
+      fields: {
+        assistantId, name: "C", timeZone: "UTC", parallelMax: 1, startMinute: 0, endMinute: 1,
+        days: [], maxRetries: 0, retryIntervalMinutes: 1, retryOnVoicemail: false,
+        retryOnGoalIncomplete: false, goalVariable: null, completesWhenDone: false,
+        phoneNumberIds: [],
+      },
+    });
+    assert.ok(campaign);
+    return campaign.id;
+  };
+
+  test(`[SO293] ${engine.name}: a number that one account blocks can be called by others`, async () => {
+    const [one, other] = [await newCaller(), await newCaller()];
+    const { accountId, assistantId } = other;
+    const campaignId = await newCampaign(accountId, assistantId);
+    const lead = { phoneNumber: NUMBER, timeZone: "UTC", variables: {}, contacts: [] };
+    const addLead = () => storage.leads.add({
+      accountId, campaignId, leads: [lead], duplicates: "add", now,
+    });
+    await addLead();
+    await storage.leads.block({
+      accountId: one.accountId, phoneNumber: NUMBER, reason: null, blockedMax: 9, now,
+    });
+    await addLead();
+    const leads = await storage.leads.list(accountId, {}, 0, 9);
+    assert.deepEqual(leads.map(({ status }) => status), ["created", "created"]);
+    assert.equal((await one.call()).kind, "blocked");
+    const made = await other.call();
+    assert.ok(made.kind === "created");
+    const ref = { accountId, callId: made.call.id, now };
+    await storage.calls.change({ ...ref, to: "in-progress" });
+    const transfer = await storage.calls.beginTransfer({
+      ...ref, type: "warm_call_transfer", to: NUMBER, carrierMicrosPerMinute: 0,
+      dialling: { countries: [], perMinute: null }, secondsMax: 60, at: now,
+    });
+    assert.equal(transfer.kind, "begun");
+  });
+
+  test(`[SO294] ${engine.name}: parallel calls are counted by account`, async () => {
+    const [one, other] = [await newCaller(), await newCaller()];
+    assert.equal((await one.call({ parallelMax: 1 })).kind, "created");
+    assert.equal((await one.call({ parallelMax: 1 })).kind, "too_many_calls");
+    assert.equal((await other.call({ parallelMax: 1 })).kind, "created");
+  });
+
+  test(`[SO295] ${engine.name}: canned replies of two accounts share a shortcut; neither changes the other's`, async () => {
+    const [one, other] = [await newCaller(), await newCaller()];
+    const save = (accountId: number, id: number | null, text: string) =>
+      storage.inbox.saveCannedReply({ accountId, id, shortcut: "hi", text, max: 9, now });
+    const saved = await save(one.accountId, null, "Hello.");
+    assert.ok(saved.kind === "saved");
+    assert.equal((await save(one.accountId, null, "Hello.")).kind, "name_taken");
+    assert.equal((await save(other.accountId, null, "Good day.")).kind, "saved");
+    assert.equal((await save(other.accountId, saved.reply.id, "Good day.")).kind, "not_found");
+    const removed = { accountId: other.accountId, id: saved.reply.id };
+    assert.equal(await storage.inbox.removeCannedReply(removed), false);
+    const texts = (await storage.inbox.cannedReplies(one.accountId)).map(({ text }) => text);
+    assert.deepEqual(texts, ["Hello."]);
+  });
+
+  test(`[SO296] ${engine.name}: many conversations at once get only labels of their own account`, async () => {
+    const conversation = await world.newConversation(PRICE);
+    const { accountId, uuid } = conversation;
+    const other = await newCaller();
+    const label = await storage.labels.create(
+      { accountId: other.accountId, name: "L", color: null });
+    assert.ok(label.kind === "saved");
+    const by = { actor: { kind: "key", id: "key:1", name: "Ana" }, address: null } as const;
+    const labelled = await storage.bulk.label(
+      { accountId, uuids: [uuid], labelId: label.group.id, isTaken: false, by, now });
+    assert.deepEqual(labelled, { kind: "no_such_label" });
+  });
+}
