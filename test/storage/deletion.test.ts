@@ -58,6 +58,9 @@ async function saying(storage: Storage, word: string, owner: Conversation): Prom
     accountId, uuid, author: ana, text: word, attachments: [], idempotencyKey: word, messagesMax: 9,
     now,
   });
+  const wish = { name: word, phone: word, email: word, wish: word, time: word, away: null };
+  await storage.callbacks.request({ accountId, uuid, ...wish, now });
+  await storage.callbacks.finish({ accountId, uuid, author: ana, now });
   await storage.ratings.rateConversation({ accountId, uuid, score: 4, comment: word, now });
   return uuid;
 }
@@ -82,7 +85,7 @@ test("[CV503] no row keeps a word of a deleted conversation, and other conversat
   const before = seen();
   const tables = new Set(rowsWith(place, "plum").map(([table]) => table));
   for (const table of [
-    "conversations", "conversation_notes", "events", "messages", "tool_calls", "turns",
+    "callbacks", "conversations", "conversation_notes", "events", "messages", "tool_calls", "turns",
     "webhook_deliveries",
   ]) assert.ok(tables.has(table), table);
   const by = { actor: { kind: "key", id: "key:1", name: "Ana" }, address: null } as const;
