@@ -200,4 +200,20 @@ for (const engine of ENGINES) {
       ["waiting", ["desk_changed", "ai_toggled"]]);
     assert.equal((await abandoned(now)).length, 1);
   });
+
+  test(`[DK403] ${engine.name}: a waiting conversation that the assistant ends waits no more`, {
+    skip: engine.skip ?? false,
+  }, async (context) => {
+    const storage = await openFor(context, engine);
+    const world = createWorld(storage);
+    const conversation = await world.newConversation(PRICE);
+    const asks = { by: "rule", reason: "words", note: null } as const;
+    const { turnId } = await world.started(conversation, { asks });
+    const desk = async () => (await storage.conversations.find(conversation.uuid))?.desk.state;
+    assert.equal(await desk(), "waiting");
+    const events = await world.complete(turnId, conversation, { ends: true });
+    assert.deepEqual(typesOf(events),
+      ["message_added", "balance_changed", "conversation_ended", "desk_changed"]);
+    assert.equal(await desk(), "assistant");
+  });
 }
