@@ -26,6 +26,8 @@ for (const engine of ENGINES) {
     assert.deepEqual(typesOf(await world.complete(turnId, conversation)),
       ["message_added", "balance_changed"]);
     assert.deepEqual(await world.money(accountId), [15_000, 0]);
+    const summary = await storage.conversations.summary(accountId, conversation.uuid);
+    assert.equal(summary?.totalCostMicros, PRICE);
     await assert.rejects(world.complete(turnId, conversation), /not open/);
     assert.deepEqual(await world.fail(turnId, conversation), [], "what was charged stays");
     assert.deepEqual(await world.money(accountId), [15_000, 0]);
