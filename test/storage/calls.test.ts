@@ -10,7 +10,8 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
   test(`[CR676] ${engine.name}: nothing is written into a call's transcript after its call_ended`, async () => {
     const conversation = await world.newConversation(PRICE);
     const now = system.now();
-    const ref = { accountId: conversation.accountId, callId: await world.newCall(conversation), now };
+    const { accountId } = conversation;
+    const ref = { accountId, callId: await world.newCall(conversation), now };
     const say = async (text: string) => typesOf(await storage.calls.addTranscript({
       ...ref,
       entry: {
