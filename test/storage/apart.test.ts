@@ -107,4 +107,24 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
       { accountId, uuids: [uuid], labelId: label.group.id, isTaken: false, by, now });
     assert.deepEqual(labelled, { kind: "no_such_label" });
   });
+
+  test(`[SO297] ${engine.name}: an API key is revoked, and a saved view removed, by its account alone`, async () => {
+    const [one, other] = [await newCaller(), await newCaller()];
+    const { accountId } = one;
+    const by = { actor: { kind: "key", id: "key:1", name: "Ana" }, address: null } as const;
+    const { id: keyId } = await storage.accounts.createKey({
+      accountId, name: "K", secretHash: "h", scopes: ["read"], role: "viewer", expiresAt: null, by,
+      now,
+    });
+    const saved = await storage.savedViews.save({
+      accountId, list: "calls", name: "V", query: "", max: 9, now,
+    });
+    assert.ok(saved.kind === "saved");
+    const { id } = saved.view;
+    for (const [asker, isDone] of [[other.accountId, false], [accountId, true]] as const) {
+      const key = { accountId: asker, keyId, by, now };
+      assert.equal(await storage.accounts.revokeKey(key), isDone);
+      assert.equal(await storage.savedViews.remove({ accountId: asker, id }), isDone);
+    }
+  });
 }
