@@ -40,7 +40,7 @@ import type { PushStore } from "#features/conversations/desk/push.ts";
 import type { DeskViewStore } from "#features/conversations/desk/view.ts";
 import type { IdentityStore } from "#features/conversations/visitors/identity.ts";
 import type { WebhookStore } from "#features/webhooks/webhooks.ts";
-import type { LedgerReader } from "./accounts/ledger.ts";
+import type { LedgerReader } from "./accounts/ledger-reading.ts";
 import type { PhoneNumbersStorage } from "./phone-numbers/phone-numbers.ts";
 import type { RemovalStore } from "./removals.ts";
 

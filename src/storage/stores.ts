@@ -22,7 +22,7 @@ import { createIdentityStore } from "./conversations/identity.ts";
 import { createInboxStore } from "./conversations/inbox.ts";
 import { createKnowledgebaseStore } from "./knowledgebases/knowledgebases.ts";
 import { createLeadStore } from "./leads/leads.ts";
-import { createLedgerReader, createStatementStore } from "./accounts/ledger.ts";
+import { createLedgerReader, createStatementStore } from "./accounts/ledger-reading.ts";
 import { createNodeStore, NOBODY } from "./nodes/nodes.ts";
 import { createOverviewStore } from "./accounts/overview.ts";
 import { createPersonStore } from "./calls/person-deletion.ts";

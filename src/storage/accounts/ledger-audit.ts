@@ -1,7 +1,7 @@
 // Audits the books of a whole store from the ledger alone. Called by the command line and when a
 // copy of a database is checked.
 import { auditAccount } from "#features/accounts/money/ledger.ts";
-import type { LedgerReader } from "./ledger.ts";
+import type { LedgerReader } from "./ledger-reading.ts";
 
 interface Audit {
   accounts: number;

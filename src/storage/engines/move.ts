@@ -2,7 +2,7 @@
 // sequences; compared at the end, and committed as a whole or not at all. Called by cli/move.ts.
 import type { System } from "#core/system.ts";
 import { auditLedger } from "#storage/accounts/ledger-audit.ts";
-import type { LedgerReader } from "#storage/accounts/ledger.ts";
+import type { LedgerReader } from "#storage/accounts/ledger-reading.ts";
 import { openArrival, type Arrival } from "./postgres/arriving.ts";
 import { ConnectionLost, stateOf } from "./postgres/session.ts";
 import { openDeparture, type Departure } from "./sqlite/leaving.ts";

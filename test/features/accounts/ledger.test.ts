@@ -8,9 +8,8 @@ import { createStatements } from "#features/accounts/money/statements.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
 import { readerOver } from "#storage/engines/sqlite/reader.ts";
 import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
-import {
-  createLedger, createLedgerReader, createStatementStore,
-} from "#storage/accounts/ledger.ts";
+import { createLedger } from "#storage/accounts/ledger.ts";
+import { createLedgerReader, createStatementStore } from "#storage/accounts/ledger-reading.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { assertLinear } from "#support/growth.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
@@ -275,6 +274,7 @@ test("[BL489] the last page of a long ledger, or entries of days long ago, cost 
   assert.deepEqual(await numbersOf({}, 60_995), [[5, 4, 3, 2, 1], 61_000]);
   assert.deepEqual(await numbersOf(early, 998), [[2, 1], 1000]);
   assert.deepEqual(await numbersOf({ ...early, kind: "message" }, 998), [[2], 999]);
+  assert.deepEqual(await numbersOf({ kind: "message" }, 60_997), [[3, 2], 60_999]);
 });
 
 test("[BL490] one entry's reference is found by its name, however many begin like it or do not", async () => {

@@ -3,7 +3,7 @@
 // starts on the database. Used by ../move.ts.
 import { LIMITS } from "#core/limits.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
-import { createLedgerReader, type LedgerReader } from "#storage/accounts/ledger.ts";
+import { createLedgerReader, type LedgerReader } from "#storage/accounts/ledger-reading.ts";
 import type { IndexedChunk } from "#storage/search/search.ts";
 import type { Sql } from "#storage/sql.ts";
 import { factsOf } from "./facts.ts";

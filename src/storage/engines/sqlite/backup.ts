@@ -14,7 +14,7 @@ import {
 } from "./database.ts";
 import { readerOver } from "./reader.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
-import { createLedgerReader } from "#storage/accounts/ledger.ts";
+import { createLedgerReader } from "#storage/accounts/ledger-reading.ts";
 
 /** Recomputes every account from its ledger; throws where the tables are another program's. */
 export async function auditDatabase(db: Db): ReturnType<typeof auditLedger> {

@@ -1,7 +1,7 @@
 // The sending end of a move to another engine: every row of a database file, read over one snapshot
 // while nobody else writes. Used by ../move.ts.
 import { LIMITS } from "#core/limits.ts";
-import { createLedgerReader, type LedgerReader } from "#storage/accounts/ledger.ts";
+import { createLedgerReader, type LedgerReader } from "#storage/accounts/ledger-reading.ts";
 import type { IndexedChunk } from "#storage/search/search.ts";
 import { databaseExists, openWriter, type Db } from "./database.ts";
 import { readerOver } from "./reader.ts";
