@@ -21,20 +21,29 @@ interface LastWordsOptions {
   state: TurnState;
   settings: TurnSettings;
   system: System;
+  /** What the recogniser reports from now on goes to `receive`; it may report during a request. */
+  listen(receive: (event: TranscriptEvent) => void): void;
   /** Called once: the words are on record, and the input is closed. */
   then(): void;
 }
 
 /** Something was said of which no final text has come. */
 const isUnheard = (
-  { isTalking, hasVoice, lastVoiceMs, finalMs, finalAskedMs }: TurnState,
-): boolean => isTalking || finalAskedMs !== null || (hasVoice && lastVoiceMs > finalMs);
+  { isTalking, hasVoice, lastVoiceMs, finalMs, finalsDue }: TurnState,
+): boolean => isTalking || finalsDue > 0 || (hasVoice && lastVoiceMs > finalMs);
 
-/** The result receives what the recogniser still reports. */
+/** The recogniser has closed a piece. */
+const withFinal = (state: TurnState, text: string): TurnState => ({
+  ...state, finals: joined(state.finals, freshWords(state, text)), partial: "",
+  spentWords: 0, finalsDue: state.finalsDue - 1,
+});
+
 export function awaitLastWords(
-  { reason, scribe, input, state, settings, system, then }: LastWordsOptions,
-): (event: TranscriptEvent) => void {
-  const record = (words = joined(state.finals, state.partial)): void => {
+  { reason, scribe, input, settings, system, listen, then, ...given }: LastWordsOptions,
+): void {
+  let { state } = given;
+  const record = (): void => {
+    const words = joined(state.finals, state.partial);
     if (words !== "") scribe?.customerSaid(words, state.lastVoiceMs);
     scribe?.keysPressed(settings.keypad, state.timers);
     input?.close();
@@ -42,16 +51,16 @@ export function awaitLastWords(
   };
   // Words that are told come no more: who told them is gone.
   const isAtOnce = settings.wordsAreTold || AT_ONCE.includes(reason) || !isUnheard(state);
-  if (input === null || isAtOnce) {
-    record();
-    return () => undefined;
-  }
+  if (input === null || isAtOnce) return record();
   const timer = system.after(LAST_WORDS_MS, record);
-  if (state.isTalking || state.finalAskedMs === null) input.finalize();
-  return (event) => {
-    if (event.kind !== "final" && event.kind !== "failed") return;
+  const asks = state.isTalking || state.finalsDue === 0;
+  if (asks) state = { ...state, finalsDue: state.finalsDue + 1 };
+  listen((event) => {
+    if (event.kind === "final") state = withFinal(state, event.text);
+    const isLast = event.kind === "failed" || (event.kind === "final" && state.finalsDue <= 0);
+    if (!isLast) return;
     timer.cancel();
-    if (event.kind === "failed") record();
-    else record(joined(state.finals, freshWords(state, event.text)));
-  };
+    record();
+  });
+  if (asks) input.finalize();
 }

@@ -68,9 +68,10 @@ export class VoiceSession implements CallSession {
       playedOut: (utterance) => this.#playedOut(utterance),
       ended: () => this.#ended(),
       lastWords: (reason, then) => {
-        this.#onLastWords = awaitLastWords({
+        awaitLastWords({
           reason, then, scribe: this.channel.scribe, input: this.#input, state: this.#state,
           settings: this.#turnSettings, system: options.system,
+          listen: (receive) => (this.#onLastWords = receive),
         });
       },
     });

@@ -1,6 +1,7 @@
 // The calls of the media thread, by the messages it takes and posts, on a virtual clock.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { joined } from "#audio/mix.ts";
 import { createMediaClock } from "#features/calls/voice/clock.ts";
 import { createHost } from "#features/calls/voice/host.ts";
 import type { FromMedia } from "#features/calls/voice/protocol.ts";
@@ -65,11 +66,12 @@ test("[VL323] a person's last words are on record even if the caller hangs up be
   assert.match(said.said.text, /^Goodbye and thanks/);
 });
 
-/** Words of the customer, after which they hang up at once. */
+/** Words and pauses of the customer, after which they hang up at once. */
 function saysAndHangsUp(
-  { host, system }: ReturnType<typeof answeredCall>, text: string,
+  { host, system }: ReturnType<typeof answeredCall>, ...said: (string | Int16Array)[]
 ): void {
-  const words = loopbackAudio(text, RATE);
+  const words = joined(said.map((one) =>
+    (typeof one === "string" ? loopbackAudio(one, RATE) : one)));
   for (let at = 0; at < words.length; at += FRAME) {
     const pcm = words.slice(at, at + FRAME);
     host.receive({ kind: "leg", callId: 1, event: { kind: "audio", pcm } });
@@ -92,6 +94,23 @@ test("[VL402] a caller's last words are on record even if they hang up before th
     [said.said.speaker, said.said.text], ["customer", "Thank you very much and goodbye."]);
   assert.deepEqual([over.summary.reason, over.summary.silentMs], ["customer_hung_up", 1000]);
   assert.deepEqual(posted.filter(({ kind }) => kind === "reply"), []);
+});
+
+test("[VL525] words before and after a short pause are on record even if the caller then hangs up", () => {
+  const call = answeredCall({ recognitionMs: 1000 });
+  const pause = new Int16Array(RATE * 0.3);
+  saysAndHangsUp(call, "Yes.", pause, "Bye.");
+  call.system.advance(5000);
+  const said = call.posted.flatMap((one) => (one.kind === "said" ? [one.said.text] : []));
+  assert.deepEqual(said, ["Yes. Bye."]);
+  assert.equal(call.posted.filter(({ kind }) => kind === "over").length, 1);
+});
+
+test("[VL526] a recogniser that answers at once lets a call that is over end at once", () => {
+  const { posted, ...call } = answeredCall({ recognitionMs: 0 });
+  saysAndHangsUp({ posted, ...call }, "Goodbye.");
+  const last = posted.filter(({ kind }) => kind === "said" || kind === "over");
+  assert.deepEqual(last.map(({ kind }) => kind), ["said", "over"]);
 });
 
 test("[VL403] a recogniser that never answers keeps a call that is over for two seconds", () => {

@@ -39,6 +39,8 @@ export function freshWords({ spentWords, hasVoice }: TurnState, text: string): s
 
 /** Asks the recogniser to close its current piece with a final. */
 export function askFinal({ state, actions, nowMs }: Draft): void {
+  // An engine may answer several requests at once: what it owes after that is forgotten.
+  state.finalsDue = state.finalAskedMs === null ? 1 : state.finalsDue + 1;
   state.finalAskedMs = nowMs;
   actions.push({ kind: "finalize" });
 }

@@ -129,6 +129,8 @@ export interface TurnState {
   readonly partial: string;
   /** When the final text that has not come yet was requested; null: none is due. */
   readonly finalAskedMs: number | null;
+  /** How many final texts that were requested have not come. */
+  readonly finalsDue: number;
   /** When the newest final text came. */
   readonly finalMs: number;
   /** How many words of the recogniser's open piece have been dealt with. */

@@ -28,7 +28,7 @@ export const START: TurnState = {
   hasTurn: false, turnFromMs: 0, pause: 0, judged: null, frameMs: 0,
   hasVoice: false, lastVoiceMs: 0, playedOutMs: 0, soundMs: 0,
   audibleMs: 0, clearMs: 0,
-  finals: "", partial: "", finalAskedMs: null, finalMs: 0, spentWords: 0,
+  finals: "", partial: "", finalAskedMs: null, finalsDue: 0, finalMs: 0, spentWords: 0,
   prepared: null, prepares: 0, answering: "",
   isPaused: false, speakingMs: 0, wasCutOff: false, thinkingMs: 0,
   fillerPlayed: false, functionRunning: false, ending: null,
@@ -264,6 +264,7 @@ function receiveFinal(draft: Draft, text: string): void {
     state.partial = "";
   });
   state.finalAskedMs = null;
+  state.finalsDue = Math.max(0, state.finalsDue - 1);
   state.spentWords = 0;
 }
 
@@ -317,6 +318,7 @@ function settleFinal(draft: Draft): void {
   const { state, nowMs } = draft;
   if (state.finalAskedMs !== null && nowMs - state.finalAskedMs >= FINAL_LATEST_MS) {
     state.finalAskedMs = null;
+    state.finalsDue = 0;
     state.spentWords = 0;
   }
   if (state.partial === "" || state.isTalking || state.finalAskedMs !== null) return;
