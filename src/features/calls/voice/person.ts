@@ -108,7 +108,8 @@ class PersonsWords {
   #endMs = 0;
   #finals = "";
   #partial = "";
-  #awaitsFinal = false;
+  /** How many final texts that were requested have not come. */
+  #finalsDue = 0;
   #finishing: { then: () => void; timer: Timer } | null = null;
   #isClosed = false;
 
@@ -133,7 +134,7 @@ class PersonsWords {
 
   finish(then: () => void): void {
     this.#stopTalking();
-    if (this.#isClosed || !this.#awaitsFinal) {
+    if (this.#isClosed || this.#finalsDue === 0) {
       this.close();
       return then();
     }
@@ -164,7 +165,7 @@ class PersonsWords {
     this.#unvoicedMs += frameMs;
     if (this.#unvoicedMs >= WORD_GAP_MS) this.#voicedMs = 0;
     if (this.#unvoicedMs >= FINALIZE_AFTER_MS) this.#stopTalking();
-    const waitMs = this.#awaitsFinal ? FINAL_WAIT_MS : ENTRY_GAP_MS;
+    const waitMs = this.#finalsDue > 0 ? FINAL_WAIT_MS : ENTRY_GAP_MS;
     if (this.#isUnderstood && !this.#isTalking && this.#unvoicedMs >= waitMs) this.#note();
   }
 
@@ -177,7 +178,7 @@ class PersonsWords {
   #stopTalking(): void {
     if (!this.#isTalking) return;
     this.#isTalking = false;
-    this.#awaitsFinal = this.#isUnderstood;
+    if (this.#isUnderstood) this.#finalsDue += 1;
     this.#options.onTalking(false);
     this.#input.finalize();
   }
@@ -191,12 +192,12 @@ class PersonsWords {
       case "final":
         this.#finals = `${this.#finals} ${event.text}`.trim();
         this.#partial = "";
-        this.#awaitsFinal = this.#isTalking && this.#awaitsFinal;
-        if (this.#finishing) this.close();
+        this.#finalsDue = Math.max(0, this.#finalsDue - 1);
+        if (this.#finishing && this.#finalsDue === 0) this.close();
         return;
       case "failed":
         this.#isUnderstood = false;
-        this.#awaitsFinal = false;
+        this.#finalsDue = 0;
         if (this.#finishing) this.close();
         return;
       case "end_of_turn":
@@ -213,7 +214,7 @@ class PersonsWords {
     this.#finals = "";
     this.#partial = "";
     this.#startMs = null;
-    this.#awaitsFinal = false;
+    this.#finalsDue = 0;
     const nowMs = this.#options.channel.callMs();
     if (text === "" && (this.#isUnderstood || startMs === null)) return;
     const endMs = Math.round(startMs === null ? nowMs : this.#endMs);

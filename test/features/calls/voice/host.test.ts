@@ -43,22 +43,37 @@ function answeredCall({ recognitionMs }: { recognitionMs: number }) {
   return { host, system, posted };
 }
 
-test("[VL323] a person's last words are on record even if the caller hangs up before they are recognised", () => {
-  const { host, system, posted } = answeredCall({ recognitionMs: 1000 });
+/** The frames of words and pauses. */
+function* framesOf(said: (string | Int16Array)[]): Generator<Int16Array> {
+  const words = joined(said.map((one) =>
+    (typeof one === "string" ? loopbackAudio(one, RATE) : one)));
+  for (let at = 0; at < words.length; at += FRAME) yield words.slice(at, at + FRAME);
+}
+
+const SHORT_PAUSE = new Int16Array(RATE * 0.3);
+
+/** Words and pauses of a person of the account, who then leaves. */
+function personSays(
+  { host, system }: ReturnType<typeof answeredCall>, ...said: (string | Int16Array)[]
+): void {
   host.receive({
     kind: "person_joined", callId: 1, author: { id: "key:1", name: "Ana" }, isAlone: true,
     ears: "loopback",
   });
-  const words = loopbackAudio("Goodbye and thanks for calling.", RATE);
-  for (let at = 0; at < words.length; at += FRAME) {
-    host.receive({ kind: "person_audio", callId: 1, pcm: words.slice(at, at + FRAME) });
+  for (const pcm of framesOf(said)) {
+    host.receive({ kind: "person_audio", callId: 1, pcm });
     system.advance(20);
   }
   host.receive({ kind: "person_left", callId: 1, wasLost: false });
-  system.advance(100);
-  host.receive({ kind: "leg", callId: 1, event: { kind: "ended", cause: "far_hung_up" } });
-  system.advance(5000);
-  const last = posted.filter(({ kind }) => kind === "said" || kind === "over");
+}
+
+test("[VL323] a person's last words are on record even if the caller hangs up before they are recognised", () => {
+  const call = answeredCall({ recognitionMs: 1000 });
+  personSays(call, "Goodbye and thanks for calling.");
+  call.system.advance(100);
+  call.host.receive({ kind: "leg", callId: 1, event: { kind: "ended", cause: "far_hung_up" } });
+  call.system.advance(5000);
+  const last = call.posted.filter(({ kind }) => kind === "said" || kind === "over");
   assert.deepEqual(last.map(({ kind }) => kind), ["said", "over"]);
   const [said] = last;
   assert.ok(said?.kind === "said");
@@ -66,14 +81,19 @@ test("[VL323] a person's last words are on record even if the caller hangs up be
   assert.match(said.said.text, /^Goodbye and thanks/);
 });
 
+test("[VL527] a person's words before and after a short pause are on record even if they then leave", () => {
+  const call = answeredCall({ recognitionMs: 1000 });
+  personSays(call, "Yes.", SHORT_PAUSE, "Bye.");
+  call.system.advance(5000);
+  const said = call.posted.flatMap((one) => (one.kind === "said" ? [one.said.text] : []));
+  assert.deepEqual(said, ["Yes. Bye."]);
+});
+
 /** Words and pauses of the customer, after which they hang up at once. */
 function saysAndHangsUp(
   { host, system }: ReturnType<typeof answeredCall>, ...said: (string | Int16Array)[]
 ): void {
-  const words = joined(said.map((one) =>
-    (typeof one === "string" ? loopbackAudio(one, RATE) : one)));
-  for (let at = 0; at < words.length; at += FRAME) {
-    const pcm = words.slice(at, at + FRAME);
+  for (const pcm of framesOf(said)) {
     host.receive({ kind: "leg", callId: 1, event: { kind: "audio", pcm } });
     system.advance(20);
   }
@@ -98,8 +118,7 @@ test("[VL402] a caller's last words are on record even if they hang up before th
 
 test("[VL525] words before and after a short pause are on record even if the caller then hangs up", () => {
   const call = answeredCall({ recognitionMs: 1000 });
-  const pause = new Int16Array(RATE * 0.3);
-  saysAndHangsUp(call, "Yes.", pause, "Bye.");
+  saysAndHangsUp(call, "Yes.", SHORT_PAUSE, "Bye.");
   call.system.advance(5000);
   const said = call.posted.flatMap((one) => (one.kind === "said" ? [one.said.text] : []));
   assert.deepEqual(said, ["Yes. Bye."]);
