@@ -66,7 +66,7 @@ export function createDelivery(options: DeliveryOptions) {
     node: nodes,
     wakeOther: (nodeId, endpointId) =>
       wire?.publish(wakes(nodeId), Buffer.from(String(endpointId))),
-    recordingUrl: (file) => recordings.linkOf(file, origin + API_ROOT),
+    apiUrl: () => origin + API_ROOT, recordingUrl: recordings.linkOf,
     evaluationOf: evaluations.valuesOf,
     retrySeconds: config.PARLEY_WEBHOOK_RETRY_SECONDS,
     attemptMs: config.PARLEY_WEBHOOK_SECONDS_MAX * 1000,

@@ -4,7 +4,7 @@ import { wireQuality } from "#features/calls/records/quality.ts";
 import { senderOf, transcriptText } from "#features/calls/records/transcript.ts";
 import { legFile, wireTransfers, type Transfer, type TransferLine } from "#features/calls/records/transfers.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
-import type { Author, Rating } from "#events/events.ts";
+import type { AttachmentBody, Author, Rating } from "#events/events.ts";
 import type { LegQuality } from "#providers/carriers/port.ts";
 
 interface PostCallFacts {
@@ -81,7 +81,7 @@ interface ConversationFacts {
   timeZone: string;
   messages: {
     role: "user" | "assistant"; content: string; author: Author | null; createdAt: Instant;
-    rating: Rating | null;
+    rating: Rating | null; attachments: AttachmentBody[];
   }[];
 }
 
@@ -107,7 +107,9 @@ export function conversationEndedBody(facts: ConversationFacts): Record<string, 
     })),
     formatted_transcript: formatted(messages.map(({ role, content, author }) =>
       ({ speaker: author?.name ?? (role === "assistant" ? "AI" : "Customer"), text: content }))),
-    attachments: [],
+    attachments: messages.flatMap(({ attachments }) => attachments.map(({ id, name, type }) => ({
+      id, type: type.startsWith("image/") ? "image" : "document", filename: name,
+    }))),
     customer_phone: null,
     customer_name: typeof name === "string" ? name : null,
     sender: null,
@@ -134,6 +136,13 @@ export function withRecordings(
     return one.duration === 0 ? one : { ...one, recording_url: linkOf(legFile(file, legs)) };
   });
   return JSON.stringify({ ...call, ...transfers && { transfers }, recording_url: linkOf(file) });
+}
+
+/** Adds links to the files of an ended conversation. */
+export function withFiles(body: string, folderUrl: string): string {
+  const ended = JSON.parse(body) as { attachments: { id: string }[] };
+  const attachments = ended.attachments.map((one) => ({ ...one, url: `${folderUrl}/${one.id}` }));
+  return JSON.stringify({ ...ended, attachments });
 }
 
 /** An event of the account's log; `id` is its position there, for catching up. */

@@ -10,7 +10,7 @@ import type { Cluster } from "#cluster/cluster.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { retryAfterMs } from "#outbound/retry-after.ts";
 import { couldNotBeReached, mayNotBeCalled } from "#outbound/unreachable.ts";
-import { completed, withRecordings } from "./payloads.ts";
+import { completed, withFiles, withRecordings } from "./payloads.ts";
 import {
   signatureHeaders, type Attempt, type Delivery, type Endpoint, type Head, type WebhookStore,
 } from "./webhooks.ts";
@@ -23,7 +23,9 @@ interface RelayOptions {
   wakeOther(nodeId: number, endpointId: number): void;
   outbound: Outbound;
   signingSecrets(endpoint: Endpoint): string[];
-  recordingUrl(file: string): string;
+  /** The API as receivers reach it. */
+  apiUrl(): string;
+  recordingUrl(file: string, apiUrl: string): string;
   /** The values that a conversation's evaluation found; null: the server stops before that. */
   evaluationOf(conversationUuid: string): Promise<Record<string, unknown> | null>;
   /** Seconds until the second, third … attempt; after the last one a message is given up. */
@@ -197,7 +199,7 @@ async function attempt(
 ): Promise<void> {
   const { store, system } = options;
   const startedMs = system.monotonicMs();
-  const body = withRecording(options, delivery);
+  const body = withLinks(options, delivery, endpoint);
   const reply = await options.outbound.request({
     url: endpoint.url,
     method: "POST",
@@ -236,11 +238,16 @@ async function prepare(
   return true;
 }
 
-function withRecording(
-  { recordingUrl }: RelayOptions, { recordingFile, body }: Delivery,
+/** Links are not stored, because they contain the server's address, or expire. */
+function withLinks(
+  { apiUrl, recordingUrl }: RelayOptions,
+  { conversationUuid, recordingFile, body }: Delivery, { purpose }: Endpoint,
 ): string {
+  if (purpose === "conversation_ended" && conversationUuid !== null) {
+    return withFiles(body, `${apiUrl()}/conversations/${conversationUuid}/attachments`);
+  }
   if (recordingFile === null) return body;
-  return withRecordings(body, recordingFile, recordingUrl);
+  return withRecordings(body, recordingFile, (file) => recordingUrl(file, apiUrl()));
 }
 
 const asksForPatience = (status: number | null): boolean => status === 429 || status === 503;

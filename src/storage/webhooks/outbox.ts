@@ -1,7 +1,7 @@
 // The outbox: whatever is to be sent elsewhere is written in the transaction of its event. Called
 // for every event that is appended (events.ts), so accounts without webhooks cost one look into a
 // map.
-import type { Author, CommittedEvent } from "#events/events.ts";
+import type { AttachmentBody, Author, CommittedEvent } from "#events/events.ts";
 import { isLive } from "#features/calls/records/status.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
 import { conversationEndedBody, eventBody, postCallBody } from "#features/webhooks/payloads.ts";
@@ -283,9 +283,9 @@ function createConversationEnded(
     FROM conversations c JOIN assistants a ON a.id = c.assistant_id WHERE c.uuid = @uuid`);
   const messages = sql.prepare<object, {
     role: "user" | "assistant"; content: string; author: string | null; rating: number | null;
-    created_at: number;
+    attachments: string | null; created_at: number;
   }>(`
-    SELECT role, content, author, rating, created_at FROM messages
+    SELECT role, content, author, rating, attachments, created_at FROM messages
     WHERE conversation_id = @id ORDER BY id`);
   const wasTold = sql.prepare<object, Exists>(`
     SELECT 1 FROM webhook_deliveries WHERE endpoint_id = @endpointId AND account_id = @accountId
@@ -313,8 +313,9 @@ function createConversationEnded(
       endedAt: now,
       timeZone: settings.timezone,
       messages: (await messages.all({ id: row.id }))
-        .map(({ role, content, author, rating, created_at: createdAt }) => ({
+        .map(({ role, content, author, rating, attachments, created_at: createdAt }) => ({
           role, content, createdAt, rating: ratingFrom(rating),
+          attachments: JSON.parse(attachments ?? "[]") as AttachmentBody[],
           author: author === null ? null : (JSON.parse(author) as Author),
         })),
     });

@@ -11,11 +11,15 @@ import { createAttachments, fileNameOf } from "#features/conversations/attachmen
 import type { Files } from "#files/files.ts";
 import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
+import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 import { faultOf, FILE_MB_MAX, FILES_MAX } from "#ui/attachments.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({
-  env: { PARLEY_MODEL_URL: model.url, PARLEY_MODEL_SEES: "image" },
+  env: {
+    PARLEY_MODEL_URL: model.url, PARLEY_MODEL_SEES: "image",
+    PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
+  },
 });
 after(async () => {
   await server.close();
@@ -243,4 +247,28 @@ test("[SO63] an attachment sent while unsent ones are being removed stays", asyn
   const { id } = await server.app.features.conversations.get(uuid);
   const found = await beside.attachments.find(id, [unsent, late]);
   assert.deepEqual(found.map((one) => one.id), [late]);
+});
+
+test("[WH312] a conversation that ended is sent with its files, each with an address to download it from", async (t) => {
+  const receiver = await startWebhookReceiver();
+  t.after(receiver.close);
+  const uuid = await fresh({
+    ...ALLOWED, conversation_ended_webhook_url: receiver.url, post_call_evaluation: false,
+  });
+  const image = (await upload(uuid, PNG, "a.png")).body.attachment;
+  const unsent = (await upload(uuid, PNG, "unsent.png")).body.attachment;
+  const bill = (await upload(uuid, PDF, "bill.pdf")).body.attachment;
+  await send(uuid, { message: "A picture", attachments: [image.id] });
+  await send(uuid, { message: "The bill", attachments: [bill.id] });
+  await server.call("POST", `/user/conversations/${uuid}/end`);
+  const [message] = await receiver.until(1);
+  const files = message?.body.attachments as { url: string }[];
+  const root = `${server.url}/api/conversations/${uuid}/attachments`;
+  assert.deepEqual(files, [
+    { id: image.id, type: "image", filename: "a.png", url: `${root}/${image.id}` },
+    { id: bill.id, type: "document", filename: "bill.pdf", url: `${root}/${bill.id}` },
+  ], `without ${unsent.id}`);
+  const contents = await Promise.all(files.map(async ({ url }) =>
+    Buffer.from(await (await fetch(url)).arrayBuffer())));
+  assert.deepEqual(contents, [PNG, PDF]);
 });

@@ -204,7 +204,8 @@ test("[WH92] an endpoint that is hurried while its next message is read gets it 
       close: async () => undefined,
     },
     node: loneCluster(), wakeOther: () => undefined, signingSecrets: () => [],
-    recordingUrl: (file) => file, evaluationOf: async () => ({}), retrySeconds: [3600, 3600],
+    recordingUrl: (file) => file, apiUrl: () => "", evaluationOf: async () => ({}),
+    retrySeconds: [3600, 3600],
     attemptMs: 1000, isClockEven: () => true, atOnceMax: 1, observe: () => undefined, system,
     log: createLogger("silent"),
   });
