@@ -24,6 +24,8 @@ export const AvatarImage = Type.String({
 });
 
 const WidgetQuestions = {
+  enabled: Type.Optional(Type.Boolean(about(
+    "Whether pages with the widget's tag show it. Default: yes.", true))),
   avatar: Type.Optional(AvatarImage),
   transcripts: Type.Optional(Type.Boolean(about(
     "Whether visitors can have the chat sent to them by e-mail, if the server can send mail."

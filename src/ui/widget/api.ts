@@ -12,6 +12,8 @@ export interface Settings {
     remember_days?: number;
     form?: { title?: string; text?: string; fields: Field[] };
     greeting?: { text: string; after_seconds?: number; pages?: string[]; again_days?: number };
+    /** False: the page shows nothing. */
+    enabled?: boolean;
     /** False: replies have no thumbs. */
     ratings?: boolean;
     /** False: visitors are not asked how the chat was. */

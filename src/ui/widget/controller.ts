@@ -271,8 +271,14 @@ export function startWidget(
     draw();
     session.resume();
   }
+  /** Forgets how it looked, so that the next page does not show it for a moment. */
+  const leave = (): void => {
+    state.set({ ...state.talk, settings: null });
+    shadow.host.remove();
+  };
   const taken = (settings: Settings): void => {
     if (signal.aborted) return;
+    if (settings.widget_settings.enabled === false) return leave();
     const opens = !wasKept && options.opensItself;
     state.set({ ...state.talk, settings, isOpen: state.talk.isOpen || opens });
     if (!wasKept) session.resume();
@@ -284,7 +290,7 @@ export function startWidget(
       } catch (error) {
         // Refused: this page may not show it. Not reached or too busy: kept settings are used.
         const isRefused = error instanceof Refusal && [403, 404].includes(error.status);
-        if (isRefused) return shadow.host.remove();
+        if (isRefused) return leave();
         if (wasKept) return;
       }
       await pauseAfter(failures, signal);

@@ -83,6 +83,31 @@ test("[WG222] the form's questions are asked, and their answers become the conve
   });
 });
 
+test("[WG452] a widget that is switched off is shown nowhere, not even for a moment, until it is on again", { skip }, async () => {
+  await withWidget({}, async ({ page, launcher }, uuid) => {
+    await launcher.waitFor();
+    const switched = async (enabled: boolean): Promise<void> => {
+      const { id } = await server.app.features.assistants.getByUuid(uuid);
+      const { status, body } = await server.call("PATCH", `/user/assistant/${id}`, {
+        body: { widget_settings: { enabled } },
+      });
+      assert.equal(status, 200, JSON.stringify(body));
+    };
+    await switched(false);
+    await page.reload();
+    await launcher.waitFor({ state: "detached" });
+    const asked = page.waitForRequest(/\/api\/widget\//);
+    await page.route(/\/api\/widget\//, () => undefined);
+    await page.reload();
+    await asked;
+    assert.equal(await launcher.isVisible(), false);
+    await page.unroute(/\/api\/widget\//);
+    await switched(true);
+    await page.reload();
+    await launcher.waitFor();
+  });
+});
+
 test("[WG223] the greeting appears by itself on its pages, once per visitor", { skip }, async () => {
   assert.equal(isOn(["/shop/*"], "/shop/bikes"), true);
   assert.equal(isOn(["/shop", "/cart"], "/shop/bikes"), false);

@@ -43,6 +43,8 @@ const SETTINGS = Type.Object({
       description: "Days the browser keeps the conversation; 0: each tab keeps its own",
       examples: [7],
     }),
+    enabled: Type.Optional(Type.Boolean(about(
+      "If false, the widget shows nothing. Default: true.", true))),
     ratings: Type.Optional(Type.Boolean(about("Whether visitors can rate replies. Default: "
       + "true."))),
     avatar: Type.Optional(AvatarImage),

@@ -112,6 +112,9 @@ const LABELS: Record<string, Told> = {
   knowledgebase_mode: { label: "How it is used" },
 
   widget_settings: { label: "The widget’s look" },
+  "widget_settings.enabled": {
+    label: "Show the widget", hint: "Off: pages with its tag show nothing.",
+  },
   "widget_settings.theme": { label: "Theme" },
   "widget_settings.color": { label: "Colour" },
   "widget_settings.position": { label: "Position" },

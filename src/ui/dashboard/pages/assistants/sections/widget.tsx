@@ -40,6 +40,10 @@ export function WidgetFields() {
   const theme = widget.theme ?? "modern";
   return (
     <>
+      <Toggle
+        {...about("widget_settings.enabled")} value={widget.enabled !== false}
+        onInput={(isOn) => change({ enabled: isOn })}
+      />
       <div class="form-row">
         <SelectField
           {...about("widget_settings.theme")} value={theme} error={errors["widget_settings.theme"]}
