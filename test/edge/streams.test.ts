@@ -1,6 +1,6 @@
 // Streams over SSE and WebSocket: cut anywhere, resumed, watched by many, across a restart.
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { connect } from "node:net";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
@@ -267,6 +267,30 @@ test("[SE65] a refused command is answered with its own request_id", async () =>
     assert.equal(frame?.request_id, type);
   }
   listener.socket.close();
+});
+
+test("[EV299] the account's socket names what is wrong in a command, and repeats its request_id", async () => {
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/user/socket`, {
+    headers: { Authorization: `Bearer ${server.key}` },
+  });
+  await once(socket, "open");
+  const ask = async (command: object): Promise<object> => {
+    socket.send(JSON.stringify({ ...command, request_id: "r" }));
+    for await (const [data] of on(socket, "message")) {
+      const frame = JSON.parse((data as Buffer).toString()) as Frame & { request_id?: string };
+      if (frame.type === "error" || frame.request_id === "r") return frame;
+    }
+    throw new Error("the socket was closed");
+  };
+  assert.deepEqual(await ask({ type: "ping" }), { type: "pong", request_id: "r" });
+  assert.deepEqual(await ask({ type: "resume", after: "rubbish" }), {
+    type: "error", status: 422, request_id: "r",
+    error: "The value of after is not a position of this stream.",
+  });
+  assert.deepEqual(await ask({ type: "resume", after: "0" }), { type: "resumed", request_id: "r" });
+  const { error } = await ask({ type: "say" }) as { error?: string };
+  assert.equal(error, "The selected type is invalid: it is one of ping, resume.");
+  socket.close();
 });
 
 test("[EV7] a stalled reader is closed with a code that tells it to reconnect", async () => {

@@ -60,14 +60,6 @@ export interface SocketSession {
   closed(): void;
 }
 
-export interface Echo {
-  request_id?: string;
-}
-
-/** A command's `request_id`, repeated in its answer or refusal so that the sender can match it. */
-export const echoOf = ({ request_id: id }: Record<string, unknown>): Echo =>
-  typeof id === "string" && id.length <= LIMITS.requestIdCharsMax ? { request_id: id } : {};
-
 /** 4000–4499: reconnect; 4500–4999: do not. */
 const SOCKET_CLOSE_CODES: Record<CloseReason, number> = {
   finished: 1000,

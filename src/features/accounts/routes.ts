@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { msOfMoment } from "#core/days.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { about, Nullable, OneOf } from "#core/schema.ts";
 import { dollarsFromMicros } from "#core/money.ts";
@@ -10,15 +11,12 @@ import { accountTopic, type Author } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import { IdOf, listOf, MessageSchema, Moment, POSITION, TICKET } from "#http/answers.ts";
 import { API_ROOT } from "#http/api.ts";
-import { toFault } from "#http/errors.ts";
 import { json, type HttpRequest, type SocketRoute } from "#http/exchange.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
-import { parseJsonObject, parseQuery } from "#http/validation.ts";
+import { compileValidation, parseQuery } from "#http/validation.ts";
+import { obey, resume } from "#realtime/commands.ts";
 import { sseRoute } from "#realtime/sse-route.ts";
-import {
-  readPosition, type SocketSession, type StreamRequest, type Streams,
-} from "#realtime/streams.ts";
-import { parsePosition } from "#realtime/frames.ts";
+import { readPosition, type StreamRequest, type Streams } from "#realtime/streams.ts";
 import type { Accounts } from "./accounts.ts";
 import type { By } from "./audit.ts";
 import type { Balance } from "./money/balance.ts";
@@ -375,6 +373,12 @@ function streamRoutes(options: AccountRouteOptions): Route[] {
   ];
 }
 
+const validateCommand = compileValidation(Type.Object({
+  type: OneOf(["ping", "resume"]),
+  after: Type.Optional(Type.String()),
+  request_id: Type.Optional(Type.String({ maxLength: LIMITS.requestIdCharsMax })),
+}));
+
 /** WS /user/socket: the account's stream; commands: resume, ping. */
 export function accountSocket(options: AccountRouteOptions): SocketRoute {
   const { streams, identify, log } = options;
@@ -391,7 +395,10 @@ export function accountSocket(options: AccountRouteOptions): SocketRoute {
         let last = Promise.resolve();
         return {
           message: (text) => {
-            last = last.then(() => obey(session, text, log));
+            last = last.then(() => obey(session, text, log, async (given) => {
+              const { type, after } = validateCommand(given);
+              return type === "ping" ? ["pong", {}] : resume(session, after);
+            }));
           },
           drained: () => session.drained(),
           closed: () => session.closed(),
@@ -399,19 +406,4 @@ export function accountSocket(options: AccountRouteOptions): SocketRoute {
       };
     },
   };
-}
-
-/** Never rejects: what a command threw is answered as an `error` frame. */
-async function obey(session: SocketSession, text: string, log: Logger): Promise<void> {
-  try {
-    const command = parseJsonObject(Buffer.from(text));
-    if (command.type === "ping") return session.answer("pong", {});
-    const after = command.type === "resume" ? parsePosition(String(command.after)) : null;
-    if (!after) throw new Fault(422, "The type must be one of ping, resume.");
-    await session.resume(after);
-    session.answer("resumed", {});
-  } catch (error) {
-    const fault = toFault(error, log, null);
-    session.answer("error", { status: fault.status, error: fault.message });
-  }
 }

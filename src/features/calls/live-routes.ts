@@ -10,14 +10,13 @@ import { callTopic } from "#events/events.ts";
 import type { EventLog } from "#events/log.ts";
 import { IdOf, listOf } from "#http/answers.ts";
 import { API_ROOT } from "#http/api.ts";
-import { toFault } from "#http/errors.ts";
 import { json, type HttpRequest, type SocketRoute } from "#http/exchange.ts";
 import { keyRoute, type Caller, type Route } from "#http/route.ts";
-import { compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
-import { parsePosition } from "#realtime/frames.ts";
+import { compileValidation, parseQuery } from "#http/validation.ts";
+import { obey, resume, type Answer } from "#realtime/commands.ts";
 import { sseRoute } from "#realtime/sse-route.ts";
 import {
-  echoOf, readPosition, type Echo, type SocketSession, type StreamRequest, type Streams,
+  readPosition, type SocketSession, type StreamRequest, type Streams,
 } from "#realtime/streams.ts";
 import type { Calls } from "./calls.ts";
 import type { CallSnapshot } from "./records/records.ts";
@@ -230,7 +229,8 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
         let last = Promise.resolve();
         return {
           message: (text) => {
-            last = last.then(() => handle(options, { caller, callId }, session, text));
+            last = last.then(() => obey(session, text, options.log, (given) =>
+              run(options, { caller, callId }, session, validateCommand(given))));
           },
           drained: () => session.drained(),
           closed: () => session.closed(),
@@ -240,44 +240,29 @@ export function callSocket(options: LiveCallOptions): SocketRoute {
   };
 }
 
-/** Never rejects: what a command threw is answered as an `error` frame. */
-async function handle(
-  { shared, isInForce, mayAnswer, log }: LiveCallOptions,
+async function run(
+  { shared, isInForce, mayAnswer }: LiveCallOptions,
   { caller, callId }: Opened,
   session: SocketSession,
-  text: string,
-): Promise<void> {
-  let echo: Echo = {};
-  try {
-    const given = parseJsonObject(Buffer.from(text));
-    echo = echoOf(given);
-    const command = validateCommand(given);
-    if (!await isInForce(caller)) throw new Fault(401, "Unauthenticated.");
-    const isSteering = command.type !== "ping" && command.type !== "resume";
-    if (isSteering && !await mayAnswer(caller)) {
-      throw new Fault(403, "You do not have permission for this resource");
-    }
-    const ok = (type: string, done: boolean): void => session.answer(type, { ok: done, ...echo });
-    switch (command.type) {
-      case "ping":
-        return session.answer("pong", echo);
-      case "resume": {
-        const position = parsePosition(command.after ?? "");
-        if (!position) throw new Fault(422, "The value of after is not a position of this stream.");
-        await session.resume(position);
-        return session.answer("resumed", echo);
-      }
-      case "say":
-        if (command.text === undefined) throw new Fault(422, "The text field is required.");
-        return ok("say_result", await shared.say(callId, command.text));
-      case "mute":
-        return ok("mute_result", await shared.mute(callId, command.on ?? true));
-      case "end":
-        return ok("end_result", await shared.end(callId));
-    }
-  } catch (error) {
-    const fault = toFault(error, log, null);
-    session.answer("error", { status: fault.status, error: fault.message, ...echo });
+  command: Static<typeof Command>,
+): Promise<Answer> {
+  if (!await isInForce(caller)) throw new Fault(401, "Unauthenticated.");
+  const isSteering = command.type !== "ping" && command.type !== "resume";
+  if (isSteering && !await mayAnswer(caller)) {
+    throw new Fault(403, "You do not have permission for this resource");
+  }
+  switch (command.type) {
+    case "ping":
+      return ["pong", {}];
+    case "resume":
+      return resume(session, command.after);
+    case "say":
+      if (command.text === undefined) throw new Fault(422, "The text field is required.");
+      return ["say_result", { ok: await shared.say(callId, command.text) }];
+    case "mute":
+      return ["mute_result", { ok: await shared.mute(callId, command.on ?? true) }];
+    case "end":
+      return ["end_result", { ok: await shared.end(callId) }];
   }
 }
 

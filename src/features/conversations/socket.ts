@@ -1,19 +1,15 @@
 // WS /conversations/{uuid}/socket: watch and talk over one connection. Commands: send, resume,
 // stop, ping; everything else that happens arrives as the stream's own frames.
 import { Type, type Static } from "@sinclair/typebox";
-import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { OneOf } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
 import { API_ROOT, originFault } from "#http/api.ts";
-import { toFault } from "#http/errors.ts";
 import type { SocketRoute } from "#http/exchange.ts";
-import { readIdempotencyKey, compileValidation, parseJsonObject, parseQuery } from "#http/validation.ts";
-import { parsePosition } from "#realtime/frames.ts";
-import {
-  echoOf, readPosition, type Echo, type SocketSession, type Streams,
-} from "#realtime/streams.ts";
+import { readIdempotencyKey, compileValidation, parseQuery } from "#http/validation.ts";
+import { obey, resume, type Answer } from "#realtime/commands.ts";
+import { readPosition, type SocketSession, type Streams } from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Conversations } from "./conversations.ts";
 import { MESSAGE_FIELD, STOP } from "./routes.ts";
@@ -56,7 +52,8 @@ export function conversationSocket(options: ConversationSocketOptions): SocketRo
       return (socket) => {
         const session = open(socket);
         return {
-          message: (text) => void obey(options, uuid, session, text, log),
+          message: (text) => void obey(session, text, log, (given) =>
+            run(options, uuid, session, validateCommand(given))),
           drained: () => session.drained(),
           closed: () => session.closed(),
         };
@@ -65,49 +62,19 @@ export function conversationSocket(options: ConversationSocketOptions): SocketRo
   };
 }
 
-/** Never rejects: what a command threw is answered as an `error` frame. */
-async function obey(
-  options: ConversationSocketOptions,
-  uuid: string,
-  session: SocketSession,
-  text: string,
-  log: Logger,
-): Promise<void> {
-  let echo: Echo = {};
-  try {
-    const given = parseJsonObject(Buffer.from(text));
-    echo = echoOf(given);
-    const [type, members] = await run(options, uuid, session, validateCommand(given));
-    session.answer(type, { ...members, ...echo });
-  } catch (error) {
-    const fault = toFault(error, log, null);
-    session.answer("error", {
-      status: fault.status,
-      error: fault.message,
-      ...(fault.errors ? { errors: fault.errors } : {}),
-      ...(fault.retryAfterS === undefined ? {} : { retry_after: Math.ceil(fault.retryAfterS) }),
-      ...echo,
-    });
-  }
-}
-
 async function run(
   { conversations, access }: ConversationSocketOptions,
   uuid: string,
   session: SocketSession,
   command: Command,
-): Promise<[type: string, members: object]> {
+): Promise<Answer> {
   switch (command.type) {
     case "ping":
       return ["pong", {}];
     case "stop":
       return ["stop_result", { stopped: await conversations.stop(uuid, command.turn_id) }];
-    case "resume": {
-      const position = parsePosition(command.after ?? "");
-      if (!position) throw new Fault(422, "The value of after is not a position of this stream.");
-      await session.resume(position);
-      return ["resumed", {}];
-    }
+    case "resume":
+      return resume(session, command.after);
     default: {
       const { message } = validateMessage({ message: command.message });
       const idempotencyKey = readIdempotencyKey(command.idempotency_key);
