@@ -265,7 +265,7 @@ test("[CF323] twenty ports for the audio over SIP are enough, as the refusal of 
     right.kind === "ok" && right.config.PARLEY_RTP_PORTS, { min: 10_000, max: 10_019 });
   const { problems } = readConfig({ PARLEY_RTP_PORTS: "10000-10018" }) as { problems?: string[] };
   assert.deepEqual(
-    problems, ["PARLEY_RTP_PORTS must be a range of at least 20 ports, such as 10000-10999"]);
+    problems, ["PARLEY_RTP_PORTS must be a range of at least 20 ports from 1024 to 65535, such as 10000-10999"]);
 });
 
 test("[CF83] an unreadable settings file is named with the reason in words", () => {
@@ -319,6 +319,19 @@ test("[CF81] an unset key_env and an unknown fallback_id in the operator's file 
   });
   assert.match(ran.stderr, /^parley: PARLEY_MODELS_FILE: the key_env of model 1, A_KEY, is not set$/m);
   rmSync(dir, { recursive: true });
+});
+
+test("[CF444] the table of settings says every bound that a refused value is told", () => {
+  const bounded = describeSettings().flatMap(({ name, description }) => {
+    const read = readConfig({ [name]: "-" });
+    const [told = ""] = read.kind === "invalid" ? read.problems : [];
+    const [bound] = /from \d+ to \d+|at (?:least|most) \d+ [a-z]+/.exec(told) ?? [];
+    return bound === undefined ? [] : [{ name, bound, isSaid: description.includes(bound) }];
+  });
+  assert.deepEqual(bounded.filter(({ isSaid }) => !isSaid), []);
+  for (const name of [
+    "PARLEY_PORT", "PARLEY_METRICS_TOKEN", "PARLEY_RTP_PORTS", "PARLEY_WEBHOOK_RETRY_SECONDS",
+  ]) assert.ok(bounded.some((one) => one.name === name), name);
 });
 
 test("[CF5] every setting has a description", () => {

@@ -132,7 +132,8 @@ export function describeSettings(): SettingDescription[] {
   return (Object.entries(SETTINGS) as [string, Setting<unknown>][]).map(([name, definition]) => ({
     name,
     default: spellDefault(definition),
-    description: definition.description,
+    description: definition.parse.bounds === undefined
+      ? definition.description : `${definition.description} (${definition.parse.bounds})`,
     secret: definition.secret ?? false,
   }));
 }

@@ -13,17 +13,24 @@ import { isUuid, parseHttpUrl } from "#core/values.ts";
 import { isCountry } from "#core/numbering-plans.ts";
 import { findSherpaModel, type SherpaModel } from "./sherpa-model.ts";
 
-export type Parse<T> = (text: string) => T | { problem: string };
+export interface Parse<T> {
+  (text: string): T | { problem: string };
+  /** What else than the kind of value is checked, as the table of settings says it. */
+  bounds?: string;
+}
 
 export const problem = (text: string): { problem: string } => ({ problem: text });
 
+const bounded = <T>(bounds: string, parse: Parse<T>): Parse<T> => Object.assign(parse, { bounds });
+
 export const text: Parse<string> = (value) => value;
-export const integer = (minimum: number, maximum: number): Parse<number> => (value) => {
-  const number = Number(value);
-  return /^\d{1,12}$/.test(value) && number >= minimum && number <= maximum
-    ? number
-    : problem(`must be a whole number from ${minimum} to ${maximum}`);
-};
+export const integer = (minimum: number, maximum: number): Parse<number> =>
+  bounded(`from ${minimum} to ${maximum}`, (value) => {
+    const number = Number(value);
+    return /^\d{1,12}$/.test(value) && number >= minimum && number <= maximum
+      ? number
+      : problem(`must be a whole number from ${minimum} to ${maximum}`);
+  });
 export const onOff: Parse<boolean> = (value) => {
   if (/^(on|1|true|yes)$/i.test(value)) return true;
   return /^(off|0|false|no)$/i.test(value) ? false : problem("must be on or off");
@@ -108,12 +115,16 @@ export const languages: Parse<string[]> = (value) => {
     (code) => code.toLowerCase())(value);
 };
 const RETRIES_MAX = 100;
-export const secondsList: Parse<number[]> = (value) => {
+const RETRY_SECONDS_MAX = 604_800;
+const RETRIES = `1 to ${RETRIES_MAX} numbers from 0 to ${RETRY_SECONDS_MAX}`;
+export const secondsList: Parse<number[]> = bounded(RETRIES, (value) => {
   const seconds = list(value).map(Number);
   const isRight = seconds.length > 0 && seconds.length <= RETRIES_MAX
-    && seconds.every((one) => one >= 0 && one <= 604_800);
-  return isRight ? seconds : problem("must be seconds separated by commas, such as 5,300,1800");
-};
+    && seconds.every((one) => one >= 0 && one <= RETRY_SECONDS_MAX);
+  return isRight
+    ? seconds
+    : problem(`must be seconds separated by commas, such as 5,300,1800: ${RETRIES}`);
+});
 export const networks = listOf("network", (item) => parseNetwork(item) !== null);
 export const address: Parse<string | null> = (value) =>
   isIP(value) === 0 ? problem("must be an address such as 203.0.113.5") : value;
@@ -131,17 +142,20 @@ export const dollars: Parse<number | null> = (value) => {
   const micros = microsFromDecimal(value);
   return micros !== null && micros >= 0 ? micros : problem("must be an amount such as 5.00");
 };
-export const secret: Parse<string | null> = (value) =>
-  value.length >= 16 ? value : problem("must have at least 16 characters");
+const SECRET_CHARS_MIN = 16;
+const SECRET = `at least ${SECRET_CHARS_MIN} characters`;
+export const secret: Parse<string | null> = bounded(SECRET, (value) =>
+  value.length >= SECRET_CHARS_MIN ? value : problem(`must have ${SECRET}`));
 
 const RTP_PORTS_MIN = 20;
-export const portRange: Parse<{ min: number; max: number } | null> = (value) => {
+const RTP_PORTS = `at least ${RTP_PORTS_MIN} ports from 1024 to 65535`;
+export const portRange: Parse<{ min: number; max: number } | null> = bounded(RTP_PORTS, (value) => {
   const [, low, high] = /^(\d{4,5})-(\d{4,5})$/.exec(value) ?? [];
   const [min, max] = [Number(low), Number(high)];
   return min >= 1024 && max <= 65_535 && max - min + 1 >= RTP_PORTS_MIN
     ? { min, max }
-    : problem(`must be a range of at least ${RTP_PORTS_MIN} ports, such as 10000-10999`);
-};
+    : problem(`must be a range of ${RTP_PORTS}, such as 10000-10999`);
+});
 
 export const uuid: Parse<string | null> = (value) =>
   isUuid(value) ? value : problem("must be a UUID");
@@ -171,7 +185,6 @@ export const asteriskEndpoint: Parse<string | null> = (value) =>
     : problem("must be an Asterisk dial string such as PJSIP/{number}@trunk");
 
 /** It becomes part of names at Asterisk. */
-export const plainName: Parse<string> = (value) =>
-  /^[A-Za-z0-9][\w-]{0,39}$/.test(value)
-    ? value
-    : problem("must be at most 40 letters, digits, - and _");
+const PLAIN_NAME = "at most 40 letters, digits, - and _";
+export const plainName: Parse<string> = bounded(PLAIN_NAME, (value) =>
+  /^[A-Za-z0-9][\w-]{0,39}$/.test(value) ? value : problem(`must be ${PLAIN_NAME}`));
