@@ -170,12 +170,11 @@ export function createFeatures(options: AppOptions, served: Served) {
     limits: chatLimits(config), observe: observeTurns(metrics), nodeId: nodes.nodeId,
     others: ground.others,
   });
-  const desk = createDesk(ground, { conversations, attachments, assistants, people });
-
+  const views = createAccountViews(ground, accounts);
+  const desk = createDesk(ground, { conversations, attachments, assistants, people, views });
   const evaluate = createEvaluate({ resolveModel, isOffline: isOffline(ground), system, log });
   const recordings = recordingsOf(ground);
   const delivery = createDelivery({ ...ground, assistants, recordings, evaluate, metrics });
-  const views = createAccountViews(ground, accounts);
   const calls = createCallRecords({ ...ground, recordings, planOf, costs: views.costs });
   const voice = createVoice({
     ...ground, assistants, calls, evaluate, hosted: served.hosted, phoneNumbers, recordings,
@@ -217,9 +216,9 @@ function createAccountViews(ground: ReturnType<typeof createGround>, accounts: A
 /** People who work beside the assistants, and visitors' ratings of both. */
 function createDesk(
   { config, storage, bus, system, log, mailer, secret }: ReturnType<typeof createGround>,
-  { conversations, attachments, assistants, people }: {
+  { conversations, attachments, assistants, people, views: { costs } }: {
     conversations: Conversations; attachments: Attachments; assistants: Assistants;
-    people: ReturnType<typeof createPeople>;
+    people: ReturnType<typeof createPeople>; views: ReturnType<typeof createAccountViews>;
   },
 ) {
   const found = {
@@ -235,7 +234,7 @@ function createDesk(
     transcripts: createTranscripts({ mailer, system, log }),
     identity: createIdentity({ store: storage.identity, secret, system }),
     inbox: createInbox({ store: storage.inbox, bus, system }),
-    bulk: createBulk({ store: storage.bulk, attachments, bus, system }),
+    bulk: createBulk({ store: storage.bulk, attachments, costs, bus, system }),
     callbacks: createCallbacks({ store: storage.callbacks, bus, system }),
     reading: createReading({ store: storage.reading, bus, system }),
     ratings: createRatings({ store: storage.ratings, bus, system }),

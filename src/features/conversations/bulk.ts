@@ -1,6 +1,7 @@
 // Operations on conversations as records, one or many at once: deleting them with everything that
 // was said, and adding or removing a label. Records → store port → factory.
 import { publishNoted, type By } from "#features/accounts/audit.ts";
+import type { Costs } from "#features/accounts/money/costs.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
@@ -44,15 +45,18 @@ export interface BulkStore {
 interface BulkOptions {
   store: BulkStore;
   attachments: Pick<Attachments, "sweep">;
+  /** Caught up before a deletion: afterwards nobody knows which channel's cost that was. */
+  costs: Pick<Costs, "catchUp">;
   bus: EventBus;
   system: System;
 }
 
 export type Bulk = ReturnType<typeof createBulk>;
 
-export function createBulk({ store, attachments, bus, system }: BulkOptions) {
+export function createBulk({ store, attachments, costs, bus, system }: BulkOptions) {
   const remove = async (accountId: number, uuids: string[], by: By): Promise<Gone> => {
     const gone: Gone = { deleted: [], busy: [] };
+    await costs.catchUp(accountId);
     // In small batches, so that no charge waits behind a hundred deletions.
     for (let at = 0; at < uuids.length; at += LIMITS.recordsGonePerWrite) {
       const some = uuids.slice(at, at + LIMITS.recordsGonePerWrite);

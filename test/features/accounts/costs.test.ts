@@ -81,6 +81,27 @@ test("[BL88] costs match the ledger by assistant, channel, model, kind and day; 
   assert.equal((await read("", key)).total, spent);
 });
 
+test("[BL611] a conversation deleted before its cost was aggregated still counts for its channel", async () => {
+  const { key } = await server.newAccount();
+  const { uuid } = await newAssistant(server, { status: "active" }, key);
+  model.script(() => ({ tokens: ["Good day."] }));
+  const talk = async (): Promise<string> => {
+    const one = await newConversation(server, uuid);
+    const { status } = await server.call(
+      "POST", `/conversations/${one}/messages`, { body: { message: "Hi" } });
+    assert.equal(status, 200);
+    return one;
+  };
+  const alone = await server.call("DELETE", `/user/conversations/${await talk()}`, { key });
+  assert.equal(alone.status, 200);
+  const several = await server.call("POST", "/user/conversations/bulk-delete", {
+    key, body: { conversation_ids: [await talk(), await talk()] },
+  });
+  assert.equal(several.body.deleted.length, 2);
+  assert.deepEqual(
+    shortly((await read("?group_by=channel", key)).groups), [["widget", null, 0.03]]);
+});
+
 test("[BL89] a range is any days of any time zone, at most a year", async () => {
   const { key, accountId } = await server.newAccount();
   const { accounts } = server.app.features;

@@ -276,7 +276,7 @@ test("[CV515] a bulk delete removes a few conversations at a time; repeated afte
     uuids.push(await newConversation(server, uuid));
   }
   const storage = await openBeside(server.dataDir);
-  const { bus, attachments } = server.app.features;
+  const { bus, attachments, costs } = server.app.features;
   const steps: number[] = [];
   const dying = createBulk({
     store: {
@@ -286,7 +286,7 @@ test("[CV515] a bulk delete removes a few conversations at a time; repeated afte
         return steps.length === 1 ? storage.bulk.delete(args) : Promise.reject(new Error("killed"));
       },
     },
-    bus, attachments, system: createSystem(),
+    bus, attachments, costs, system: createSystem(),
   });
   await assert.rejects(dying.removeMany(accountId, uuids, BY_OPERATOR), /killed/);
   await storage.close();
