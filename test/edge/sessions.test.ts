@@ -238,3 +238,47 @@ test("[EV97] reading a long log yields after each page, even when log and reader
   assert.equal(frames.length, count);
   assert.deepEqual(read, [...new Set(read)], "two pages were read in one turn");
 });
+
+/** A watcher whose client takes nothing more once `isFull`. */
+function watchSlowly(talk: Talk) {
+  const slow = createManualSystem();
+  const sent: string[] = [];
+  const closes: string[] = [];
+  let isFull = false;
+  const session = new Session({
+    source: atOnce(talk), bus: talk.bus, system: slow, log,
+    sink: {
+      send: (frames) => {
+        sent.push(...frames.map(({ id }) => id));
+        return !isFull;
+      },
+      close: (reason) => void closes.push(reason),
+    },
+    start: { position: { sequence: 0, chars: 0 }, begins: "here" },
+  });
+  session.start();
+  return { session, slow, sent, closes, fill: (full: boolean) => void (isFull = full) };
+}
+
+test("[EV299] a client that was full is sent what it missed once it takes more, and is not closed later", async () => {
+  const talk = createTalk();
+  const { session, slow, sent, closes, fill } = watchSlowly(talk);
+  await nextTurn();
+  for (let round = 0; round < 2; round += 1) {
+    fill(true);
+    for (let event = 0; event < 3; event += 1) talk.ask();
+    await nextTurn();
+    assert.equal(sent.length, round * 3 + 1, "nothing follows what filled it");
+    slow.advance(LIMITS.stalledReaderMs - 1);
+    fill(false);
+    session.drained();
+    await nextTurn();
+    assert.deepEqual(sent, talk.events.map(({ sequence }) => String(sequence)));
+  }
+  slow.advance(LIMITS.stalledReaderMs);
+  assert.deepEqual(closes, []);
+  fill(true);
+  talk.ask();
+  slow.advance(LIMITS.stalledReaderMs);
+  assert.deepEqual([closes, slow.pending()], [["slow"], 0]);
+});
