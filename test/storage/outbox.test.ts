@@ -50,4 +50,29 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
       ["reply_failed", null, uuid], ["message_added", null, uuid], ["call_created", callId, null],
     ]);
   });
+
+  test(`[WH396] ${engine.name}: what was refused under an earlier secret is sent again at once, under the new one`, async () => {
+    const { accountId } = await world.newConversation(PRICE);
+    const now = system.now();
+    const endpoint = await storage.webhooks.createEndpoint({
+      accountId, url: "https://a.example", events: ["*"], max: 9, now,
+    });
+    assert.ok(endpoint);
+    const endpointId = endpoint.id;
+    await storage.webhooks.enqueue({ accountId, endpointId, type: "test", body: {}, now });
+    await storage.webhooks.take({ accountId, endpointId });
+    const head = await storage.webhooks.head(endpointId);
+    assert.ok(head);
+    await storage.webhooks.updateEndpoint({ accountId, endpointId, rotates: true, now });
+    const refused = {
+      accountId, deliveryId: head.delivery.id, outcome: "dead", status: 410, response: "",
+      error: "gone", disables: "gone", now, nextAt: now + 1,
+    } as const;
+    await storage.webhooks.record({ ...refused, endpoint });
+    const again = await storage.webhooks.head(endpointId);
+    assert.deepEqual([again?.delivery.id, again?.delivery.nextAt], [head.delivery.id, now]);
+    await storage.webhooks.record({ ...refused, endpoint: again?.endpoint ?? endpoint });
+    const disabled = await storage.webhooks.endpoint(accountId, endpointId);
+    assert.equal(disabled?.status, "disabled");
+  });
 }
