@@ -1,7 +1,12 @@
-// Ratings of replies and conversations, asked through the storage port of every engine.
+// Ratings and evaluations of conversations, asked through the storage port of every engine.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { AssistantSettings } from "#features/assistants/settings.ts";
 import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
+
+const EVALUATED = {
+  post_call_evaluation: true, post_call_schema: [{ name: "goal" }],
+} as unknown as AssistantSettings;
 
 for (const engine of ENGINES) {
   const name = `[WG215] ${engine.name}: a reply and a conversation can be rated, each once, by whoever has access`;
@@ -39,5 +44,42 @@ for (const engine of ENGINES) {
     await score(null);
     const again = await storage.conversations.summary(accountId, uuid);
     assert.deepEqual(again?.satisfaction, { score: 4, comment: null, at: now });
+  });
+
+  const evaluation = `[CV1078] ${engine.name}: the evaluation of a conversation that ended again meanwhile is dropped`;
+  test(evaluation, { skip: engine.skip ?? false }, async (context) => {
+    const storage = await openFor(context, engine);
+    const world = createWorld(storage);
+    const { accountId } = await world.newConversation(9 * PRICE);
+    const { accountId: others } = await world.newConversation(0);
+    const made = await storage.assistants.create({
+      uuid: system.uuid(), accountId, now: system.now(), settings: EVALUATED, assistantsMax: 9,
+      columns: {
+        name: "A", type: "inbound", status: "active", mode: "pipeline", folderId: null,
+        phoneNumberId: null, labelIds: [],
+      },
+    });
+    assert.ok(made.kind === "created");
+    const { assistantId } = made;
+    const conversation = await world.another({ accountId, assistantId });
+    const { id, uuid } = conversation;
+    const endedAt = async (now: number): Promise<number> => {
+      const { turnId } = await world.started(conversation, { now });
+      await world.complete(turnId, conversation, { ends: true, now });
+      return (await storage.evaluations.due(9))[0]?.endedAt ?? 0;
+    };
+    const [first, second] = [await endedAt(system.now()), await endedAt(system.now() + 1)];
+    assert.equal(second - first, 1);
+    const evaluated = (how: { accountId?: number; endedAt: number }) =>
+      storage.evaluations.evaluated({
+        accountId, id, uuid, assistantId, values: { goal: 1 }, error: null, now: second, ...how,
+      });
+    assert.deepEqual(await evaluated({ endedAt: first }), []);
+    assert.deepEqual(await evaluated({ endedAt: second, accountId: others }), []);
+    assert.deepEqual(await storage.evaluations.find(uuid), { isDue: true, values: {} });
+    assert.deepEqual(
+      typesOf(await evaluated({ endedAt: second })), ["conversation_evaluated"]);
+    assert.deepEqual(await storage.evaluations.find(uuid), { isDue: false, values: { goal: 1 } });
+    assert.deepEqual(await evaluated({ endedAt: second }), []);
   });
 }
