@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { AskedNewCall } from "#features/calls/records/records.ts";
+import type { WorkingHours } from "#features/calendar/slots.ts";
 import { createWorld, ENGINES, openFor, PRICE, system } from "#support/contract-world.ts";
 
 const NUMBER = "+4930901820";
@@ -126,5 +127,71 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
       assert.equal(await storage.accounts.revokeKey(key), isDone);
       assert.equal(await storage.savedViews.remove({ accountId: asker, id }), isDone);
     }
+  });
+
+  test(`[SO418] ${engine.name}: a calendar is changed, and its appointments are cancelled, by its account alone`, async () => {
+    const [one, other] = [await newCaller(), await newCaller()];
+    const { accountId, assistantId } = one;
+    await storage.calendars.create({
+      accountId, assistantId, feedUuid: system.uuid(), timeZone: null, slotMinutes: 30,
+      bufferMinutes: 0, leadMinutes: 0, daysAhead: 9, workingHours: {} as WorkingHours,
+    }, now);
+    const changes = { slotMinutes: 60 };
+    const ofOther = { accountId: other.accountId, assistantId, now };
+    await assert.rejects(storage.calendars.save({ ...ofOther, changes }));
+    assert.equal((await storage.calendars.find(assistantId))?.slotMinutes, 30);
+    const slot = {
+      assistantId, start: now, end: now + 1, bookingKey: "k", bufferMinutes: 0, name: "Ana",
+      email: null, phone: null, notes: null, now,
+    };
+    const booked = await storage.calendars.book({ ...slot, accountId, uuid: system.uuid() });
+    assert.ok(booked);
+    const repeated = { ...slot, uuid: system.uuid() };
+    assert.equal(await storage.calendars.book({ ...repeated, ...ofOther }), null);
+    assert.equal((await storage.calendars.book({ ...repeated, accountId }))?.id, booked.id);
+    const { id: appointmentId } = booked;
+    assert.equal(await storage.calendars.cancel({ ...ofOther, appointmentId }), false);
+    assert.equal(await storage.calendars.cancel({ accountId, appointmentId, now }), true);
+  });
+
+  test(`[SO419] ${engine.name}: one browser gets the push messages of two accounts, each on its own terms`, async () => {
+    const accountIds = [(await newCaller()).accountId, (await newCaller()).accountId];
+    const [first = 0, second = 0] = accountIds;
+    const add = (accountId: number, endpoint: string) => storage.push.add({
+      accountId, endpoint, person: "user:1", publicKey: "", auth: "", max: 2, now,
+    });
+    for (const endpoint of ["a", "b", "c"]) {
+      for (const accountId of accountIds) await add(accountId, endpoint);
+    }
+    const endpoints = async (accountId: number) =>
+      (await storage.push.list(accountId)).map(({ endpoint }) => endpoint);
+    assert.deepEqual(await Promise.all(accountIds.map(endpoints)), [["c", "b"], ["c", "b"]]);
+    await storage.push.remove({ accountId: first, endpoint: "b" });
+    await add(first, "c");
+    assert.deepEqual([await endpoints(first), await endpoints(second)], [["c"], ["c", "b"]]);
+  });
+
+  test(`[SO420] ${engine.name}: first steps and saved views are counted and listed by account`, async () => {
+    const [one, other] = [await newCaller(), await newCaller()];
+    for (const { accountId } of [one, other]) {
+      const save = (name: string) => storage.savedViews.save({
+        accountId, list: "calls", name: `${name} ${accountId}`, query: "", max: 1, now,
+      });
+      assert.deepEqual(
+        [(await save("V")).kind, (await save("V")).kind, (await save("W")).kind],
+        ["saved", "saved", "too_many"]);
+      assert.equal((await storage.savedViews.list(accountId)).length, 1);
+    }
+    const made = await one.call();
+    assert.ok(made.kind === "created");
+    await storage.calls.change({
+      accountId: one.accountId, callId: made.call.id, to: "in-progress", now,
+    });
+    await storage.firstSteps.found({ accountId: one.accountId, document: "D", now });
+    await storage.firstSteps.found({ accountId: one.accountId, document: "E", now: now + 1 });
+    const { proofs } = await storage.firstSteps.read(one.accountId);
+    assert.deepEqual([proofs.call?.id, proofs.document?.name], [String(made.call.id), "D"]);
+    const others = await storage.firstSteps.read(other.accountId);
+    assert.deepEqual([others.proofs.call, others.proofs.document], [null, null]);
   });
 }
