@@ -6,7 +6,10 @@ import { LIMITS } from "#core/limits.ts";
 import type { FunctionCall } from "#events/events.ts";
 import { estimateTokens, trimHistory } from "#engine/history.ts";
 import { fillTemplate } from "#engine/template.ts";
-import type { FunctionRequest, TurnFunctions } from "#engine/functions.ts";
+import { driveTurn } from "#engine/drive.ts";
+import {
+  joinFunctions, type FunctionRequest, type FunctionSource, type TurnFunctions,
+} from "#engine/functions.ts";
 import { createTurnQueue } from "#engine/turn-queue.ts";
 import { runTurn, type TurnEvent } from "#engine/turn.ts";
 import type {
@@ -206,4 +209,57 @@ test("[EN60] tool results of earlier turns precede their replies; the newest are
   assert.ok(
     trimHistory([question, ...tooMany, ...turn(1, 1)], 100_000).every(({ role }) => role !== "function"),
     "nor is an older result kept where a newer one is left out");
+});
+
+test("[EN181] the question is kept whatever the budget, also without words", () => {
+  const said = (role: "user" | "assistant", content: string) =>
+    ({ role, content, functionCalls: [] });
+  assert.deepEqual(trimHistory([said("user", "")], 1), [{ role: "user", content: "" }]);
+  const kept = trimHistory([said("assistant", "Good day to you."), said("user", "Hello")], 1);
+  assert.deepEqual(kept.map(({ content }) => content), ["Good day to you."]);
+  const silent = trimHistory([said("user", "And?"), said("assistant", ""), said("user", "A")], 99);
+  assert.deepEqual(silent.map(({ content }) => content), ["A", "And?"]);
+});
+
+test("[EN182] a turn asks for no more tokens than its limit, and its deadline ends with it", async () => {
+  const system = createManualSystem();
+  for (const [asked, granted] of [[null, 50], [20, 20], [80, 50]] as const) {
+    const model = modelOf([[text("At nine.")]]);
+    await driveTurn({
+      gather: async () => ({
+        persona: {
+          uuid: "", name: "A", systemPrompt: "", variables: {}, timezone: "UTC",
+        },
+        variables: {}, reference: null, languages: { main: "English", others: [] },
+        historyNewestFirst: [{ role: "user", content: "When?", functionCalls: [] }],
+        model, functions: joinFunctions([]), temperature: 0, tokensMax: asked,
+      }),
+      receiver: () => undefined, abort: new AbortController(), system,
+      limits: { turnTotalMs: 1000, replyTokensMax: 50, historyTokensMax: 100 },
+    });
+    assert.equal(model.requests[0]?.tokensMax, granted);
+    assert.equal(system.pending(), 0);
+  }
+});
+
+test("[EN183] of two functions with one name the first is offered and called; an abort ends the wait", async () => {
+  const asked: string[] = [];
+  const source = (of: string, answer: () => Promise<Record<string, unknown>>): FunctionSource => ({
+    offered: [{ name: "look_up", description: of, parameters: {} }],
+    call: () => {
+      asked.push(of);
+      return answer();
+    },
+  });
+  const { offered, call: callFunction } = joinFunctions([
+    source("first", () => new Promise(() => undefined)), source("second", async () => ({})),
+  ]);
+  assert.deepEqual(offered.map(({ description }) => description), ["first"]);
+  const request = { callId: "c", name: "look_up", arguments: {} };
+  const abort = new AbortController();
+  const waiting = callFunction(request, abort.signal);
+  abort.abort(new Error("too late"));
+  await assert.rejects(waiting, /too late/);
+  await assert.rejects(callFunction(request, abort.signal), /too late/);
+  assert.deepEqual(asked, ["first", "first"]);
 });
