@@ -282,3 +282,31 @@ test("[EV299] a client that was full is sent what it missed once it takes more, 
   slow.advance(LIMITS.stalledReaderMs);
   assert.deepEqual([closes, slow.pending()], [["slow"], 0]);
 });
+
+test("[EV300] a watcher whose position the log no longer holds is told to reload, then sent what is left, once", async () => {
+  const talk = createTalk();
+  for (let event = 0; event < 5; event += 1) talk.ask();
+  const trimmed: StreamSource = {
+    ...atOnce(talk),
+    after: async (sequence, rows) =>
+      talk.events.filter((event) => event.sequence > Math.max(sequence, 3)).slice(0, rows),
+  };
+  const { frames } = watch(talk, trimmed, { sequence: 1, chars: 0 });
+  await nextTurn();
+  talk.ask();
+  assert.deepEqual(frames.map(({ type, id }) => [type, id]), [
+    ["stream_reset", "3"], ["message_added", "4"], ["message_added", "5"], ["message_added", "6"],
+  ]);
+});
+
+test("[EV301] an event that the bus did not bring is read from the log before the next one", async () => {
+  const talk = createTalk();
+  const { frames } = watch(talk, atOnce(talk), { sequence: 0, chars: 0 });
+  await nextTurn();
+  const elsewhere = createTalk();
+  elsewhere.ask();
+  talk.events.push(...elsewhere.events);
+  talk.ask();
+  await nextTurn();
+  assert.deepEqual(frames.map(({ id }) => id), ["1", "2"]);
+});
