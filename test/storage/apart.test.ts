@@ -194,4 +194,30 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     const others = await storage.firstSteps.read(other.accountId);
     assert.deepEqual([others.proofs.call, others.proofs.document], [null, null]);
   });
+
+  test(`[CR799] ${engine.name}: a person's data has the calls to all numbers of their lead, in their account alone`, async () => {
+    const [one, other] = [await newCaller(), await newCaller()];
+    const called = async ({ accountId, assistantId, call }: typeof one) => {
+      const campaignId = await newCampaign(accountId, assistantId);
+      const read = (phoneNumber: string) => ({ phoneNumber, timeZone: "UTC", variables: {} });
+      const contacts = [read("+4930901821")];
+      await storage.leads.add({
+        accountId, campaignId, leads: [{ ...read(NUMBER), contacts }], duplicates: "add", now,
+      });
+      const [lead] = await storage.leads.list(accountId, {}, 0, 9);
+      const [contact] = lead?.contacts ?? [];
+      assert.ok(lead && contact);
+      const made = await call({
+        customerPhone: contact.phoneNumber, origin: { campaignId, leadId: contact.id },
+      });
+      assert.ok(made.kind === "created");
+      return { conversations: [], named: null, calls: [made.call.id], leads: [lead.id] };
+    };
+    for (const caller of [one, other]) {
+      const records = await called(caller);
+      for (const phoneNumber of [NUMBER, "+4930901821"]) {
+        assert.deepEqual(await storage.personData.find(caller.accountId, { phoneNumber }), records);
+      }
+    }
+  });
 }
