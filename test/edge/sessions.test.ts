@@ -260,7 +260,7 @@ function watchSlowly(talk: Talk) {
   return { session, slow, sent, closes, fill: (full: boolean) => void (isFull = full) };
 }
 
-test("[EV299] a client that was full is sent what it missed once it takes more, and is not closed later", async () => {
+test("[EV302] a client that was full is sent what it missed once it takes more, and is not closed later", async () => {
   const talk = createTalk();
   const { session, slow, sent, closes, fill } = watchSlowly(talk);
   await nextTurn();
