@@ -15,8 +15,8 @@ import { createPocketSphinx } from "#providers/speech/embedded/pocketsphinx.ts";
 import { createVad } from "#providers/speech/embedded/silero.ts";
 import { createLoopbackSynthesizer } from "#providers/speech/loopback.ts";
 import { saidAsWritten } from "#providers/speech/spoken/spoken.ts";
-import { createBargeInSounds, SOUND_RATE, type BargeInSound } from "#support/barge-in-sounds.ts";
-import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
+import { createBargeInSounds, SOUND_RATE, type BargeInSound } from "#support/calls/barge-in-sounds.ts";
+import { VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { median, percentile, print, printResult } from "./report.ts";
 

@@ -10,7 +10,7 @@ import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import type { Storage } from "#storage/storage.ts";
 import { databaseAt } from "#support/engines.ts";
-import { startNats } from "#support/nats.ts";
+import { startNats } from "#support/nodes/nats.ts";
 import { Connection, cpuSeconds, startServer, stop, type Started } from "./load.ts";
 import { percentile } from "./report.ts";
 

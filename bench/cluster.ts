@@ -32,7 +32,7 @@ const medianOf = (all: Figures[]): Figures => {
 
 /** Sides of 1, 2 and 3 nodes and one over a file, in turn within each round. */
 async function replies(): Promise<Record<string, Figures>> {
-  const model = await start("../test/support/scripted-model.ts", ["--tokens", "20"], {});
+  const model = await start("../test/support/vendors/scripted-model.ts", ["--tokens", "20"], {});
   const [single, cluster] = [
     await overFile(model.port, CLIENTS), await overPostgres(model.port, CLIENTS),
   ];

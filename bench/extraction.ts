@@ -11,7 +11,7 @@ import { getDocument, VerbosityLevel } from "pdfjs-dist/legacy/build/pdf.mjs";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createExtractor, type ExtractionSource } from "#features/knowledgebases/extraction.ts";
-import { flow, makeDocx, makePdf } from "#support/documents.ts";
+import { flow, makeDocx, makePdf } from "#support/documents/documents.ts";
 import { listenLocally } from "#support/local-server.ts";
 import { median, print, printResult } from "./report.ts";
 

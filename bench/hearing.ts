@@ -9,9 +9,9 @@ import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { createPocketSphinx } from "#providers/speech/embedded/pocketsphinx.ts";
 import { openSynthesizers, speakWhole } from "#providers/speech/opening.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
-import { wordErrors, wordsOf } from "#support/heard-words.ts";
-import { NOTHING_SET_UP } from "#support/nothing-set-up.ts";
+import { wordErrors, wordsOf } from "#support/calls/heard-words.ts";
 import { createReceived } from "#support/received.ts";
+import { NOTHING_SET_UP } from "#support/vendors/nothing-set-up.ts";
 import { percentile, print, printResult } from "./report.ts";
 
 const SENTENCES = [

@@ -12,7 +12,7 @@ const AT_ONCE = 64;
 /** How long it takes until garbage from opening is collected. */
 const SETTLE_MS = 5000;
 
-const model = await start("../test/support/scripted-model.ts", [], {});
+const model = await start("../test/support/vendors/scripted-model.ts", [], {});
 const serving = await serve(model.port, {});
 const open = async (count: number): Promise<void> => {
   let left = count;

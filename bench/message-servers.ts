@@ -45,7 +45,7 @@ function conversing(started: Started, root: string, body: object): Subject["clie
   };
 }
 
-const model = await start("../test/support/scripted-model.ts", ["--tokens", "20"], {});
+const model = await start("../test/support/vendors/scripted-model.ts", ["--tokens", "20"], {});
 const modelUrl = `http://127.0.0.1:${model.port}/v1`;
 
 export function direct(): Subject {

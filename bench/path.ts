@@ -94,7 +94,7 @@ function commitsAlone(): Record<string, Figures> {
   return { "a page and fdatasync": plain, "one row, WAL, synchronous=FULL": sqlite };
 }
 
-const model = await start("../test/support/scripted-model.ts", ["--tokens", "20"], {});
+const model = await start("../test/support/vendors/scripted-model.ts", ["--tokens", "20"], {});
 const folder = mkdtempSync(join(tmpdir(), "parley-bench-"));
 const stampsFile = join(folder, "stamps.json");
 const serving = await serve(

@@ -34,7 +34,7 @@ function timed(port: number, head: string, end: string): Promise<number> {
   });
 }
 
-const model = await start("../test/support/scripted-model.ts", ["--tokens", "20"], {});
+const model = await start("../test/support/vendors/scripted-model.ts", ["--tokens", "20"], {});
 const serving = await serve(model.port, { PARLEY_CONVERSATION_MESSAGES_MAX: "2000" });
 const { port } = serving.started;
 const path = `/conversations/${await serving.newConversation()}`;

@@ -1,7 +1,7 @@
 // Whether a search finds the passage that answers a question: recall@1 and @3 and the mean
-// reciprocal rank over the corpus of test/support/corpus.ts, through the whole path (extractor
-// process, chunks, full-text index), and how long a search takes.
-import { measureRetrieval } from "#support/retrieval.ts";
+// reciprocal rank over the corpus of test/support/documents/corpus.ts, through the whole path
+// (extractor process, chunks, full-text index), and how long a search takes.
+import { measureRetrieval } from "#support/documents/retrieval.ts";
 import { print, printResult } from "./report.ts";
 
 const { rows, recallAt1, recallAt3, reciprocalRank, searchUs } = await measureRetrieval();

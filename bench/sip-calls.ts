@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { freePorts } from "#support/free-ports.ts";
-import type { RtpFigures, RtpPeerData } from "#support/rtp-peer.ts";
-import { headerOf, startSipp, type SippMessage } from "#support/sipp.ts";
+import type { RtpFigures, RtpPeerData } from "#support/sip/rtp-peer.ts";
+import { headerOf, startSipp, type SippMessage } from "#support/sip/sipp.ts";
 import { file, startServer, stop, type Started } from "./load.ts";
 import { percentile } from "./report.ts";
 
@@ -134,7 +134,7 @@ const timesOf = (latenessMs: number[]) => ({
 export async function callAll(server: SipServer, wave: Wave): Promise<Step> {
   const { calls, perSecond, atOnce, callMs, speech } = wave;
   const workerData: Partial<RtpPeerData> = speech ? { speech } : {};
-  const peer = new Worker(file("../test/support/rtp-peer.ts"), { workerData });
+  const peer = new Worker(file("../test/support/sip/rtp-peer.ts"), { workerData });
   const timer = new Worker(file("voice-timer.ts"));
   const [rtpPort] = await once(peer, "message") as [number];
   const [cpuBefore, startedMs] = [cpuSeconds(server.started), performance.now()];

@@ -20,8 +20,8 @@ import { createLogger } from "#core/logger.ts";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
 import { speakWhole } from "#providers/speech/opening.ts";
-import { flow, makePdf } from "#support/documents.ts";
-import { noSipp } from "#support/sipp.ts";
+import { flow, makePdf } from "#support/documents/documents.ts";
+import { noSipp } from "#support/sip/sipp.ts";
 import { load, start, stop, type Subject } from "./load.ts";
 import { print, printResult } from "./report.ts";
 import { callAll, startSipServer, type SipServer, type Step } from "./sip-calls.ts";
@@ -54,7 +54,7 @@ if (missing !== false) {
 
 const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
 const store = { PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off", PARLEY_LOG_LEVEL: "info" };
-const model = await start("../test/support/scripted-model.ts", ["--tokens", "20"], {});
+const model = await start("../test/support/vendors/scripted-model.ts", ["--tokens", "20"], {});
 const ears = await start("ears.ts", [], {});
 process.once("exit", () => {
   model.child.kill();

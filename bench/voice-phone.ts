@@ -7,8 +7,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createLogger } from "#core/logger.ts";
 import { createEmbeddedVoices } from "#providers/speech/embedded/embedded-voices.ts";
 import { speakWhole } from "#providers/speech/opening.ts";
-import { noBaresip, RATE, startBaresip } from "#support/baresip.ts";
-import { heardIn, stretches, type Stretch } from "#support/stretches.ts";
+import { heardIn, stretches, type Stretch } from "#support/calls/stretches.ts";
+import { noBaresip, RATE, startBaresip } from "#support/sip/baresip.ts";
 import { start, stop } from "./load.ts";
 import { median, percentile, print } from "./report.ts";
 import { startSipServer, type SipServer } from "./sip-calls.ts";
@@ -108,7 +108,7 @@ export async function measureAtThePhone(
   }
   const microphone = await speakQuestions();
   const model = await start(
-    "../test/support/scripted-model.ts", ["--tokens", String(ANSWER_TOKENS)], {});
+    "../test/support/vendors/scripted-model.ts", ["--tokens", String(ANSWER_TOKENS)], {});
   process.once("exit", () => model.child.kill());
   const server = await startSipServer({
     ...env, PARLEY_SPEECH: "auto", PARLEY_MODEL_URL: `http://127.0.0.1:${model.port}/v1`,

@@ -14,7 +14,7 @@ import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "#providers/speech/loopback.ts";
 import type { Pcm } from "#providers/speech/port.ts";
-import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
+import { VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
 
 export interface ThreadData {
   calls: number;

@@ -62,7 +62,7 @@ const ASSISTANT = {
 const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
 const store = { PARLEY_DATA_DIR: dataDir, PARLEY_DEMO: "off", PARLEY_LOG_LEVEL: "info" };
 const keys = createKeys(store, Math.max(...STEPS));
-const model = await start("../test/support/scripted-model.ts", ["--tokens", String(TOKENS)], {});
+const model = await start("../test/support/vendors/scripted-model.ts", ["--tokens", String(TOKENS)], {});
 // No process is left behind, whatever goes wrong.
 process.once("exit", () => model.child.kill());
 const env = {

@@ -8,10 +8,10 @@
 import { createServer } from "node:http";
 import { gzipSync } from "node:zlib";
 import { bundlePage } from "#ui/build.ts";
-import { noBrowser } from "#support/browser.ts";
 import { listenLocally } from "#support/local-server.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { measureLoad, startHost, startWorld, type Load } from "#support/pages/widget-page.ts";
 import { newAssistant } from "#support/server.ts";
-import { measureLoad, startHost, startWorld, type Load } from "#support/widget-page.ts";
 import { median, percentile, print, printResult } from "./report.ts";
 
 const LOADS = Number(process.env.BENCH_LOADS ?? 11);

@@ -3,7 +3,8 @@
 // sockets with three nodes behind a proxy that picks another one each time (`-- nodes`); with
 // `short` after it, a handful of either, as test/cluster/proofs.test.ts runs them.
 import { spawnSync } from "node:child_process";
-import { globSync, readFileSync } from "node:fs";
+import { globSync } from "node:fs";
+import { importsOf } from "#support/runner/imports.ts";
 
 const LONG = [
   "test/storage/money.test.ts", "test/storage/lost-connections.test.ts",
@@ -111,15 +112,13 @@ function run({ files, timeoutMs, env, concurrency, skips }: Run): boolean {
   return failed.length === 0;
 }
 
-const IMPORTED = /from "(?:#support\/|\.\/)([\w-]+\.ts)"/g;
-
 /** A test that opens no storage is the same over both; its imports of support/ tell. */
 function reachesStore(file: string, seen = new Set<string>()): boolean {
   if (seen.has(file)) return false;
   seen.add(file);
-  if (file.endsWith("support/engines.ts")) return true;
-  return [...readFileSync(file, "utf8").matchAll(IMPORTED)]
-    .some(([, name]) => reachesStore(`test/support/${name}`, seen));
+  if (file === "test/support/engines.ts") return true;
+  return importsOf(".", file).some(({ target }) =>
+    target.startsWith("test/support/") && reachesStore(target, seen));
 }
 
 function overPostgres(): string[] {

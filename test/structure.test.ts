@@ -5,7 +5,7 @@ import { existsSync, globSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import ts from "typescript";
-import { exportsOf, importsOf, type Import } from "./support/imports.ts";
+import { exportsOf, importsOf, type Import } from "./support/runner/imports.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const read = (file: string): string => readFileSync(join(ROOT, file), "utf8");

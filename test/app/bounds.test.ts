@@ -5,8 +5,8 @@ import { after, test } from "node:test";
 import { WebSocket } from "ws";
 import { readConfig } from "#config/config.ts";
 import { LIMITS } from "#core/limits.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({

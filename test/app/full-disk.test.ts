@@ -10,8 +10,8 @@ import { ask, callApi } from "#support/api.ts";
 import { askUntil } from "#support/asking.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const SMALL_DISK = [
   "/usr/bin/unshare", "-m", "/bin/sh", "-c",
@@ -115,7 +115,7 @@ test("[OP174] a reply and a call that end on a full disk are finished and billed
 test("[OP175] writes requested when the disk has room again run after those the full disk refused", { skip }, async () => {
   const dataDir = testDataDir();
   const [unshare = "", ...told] = SMALL_DISK;
-  const program = join(import.meta.dirname, "../support/full-disk-call.ts");
+  const program = join(import.meta.dirname, "../support/calls/full-disk-call.ts");
   const { stdout } = await promisify(execFile)(unshare, [...told, process.execPath, program], {
     env: { ...process.env, PARLEY_DATA_DIR: dataDir },
   });

@@ -11,8 +11,8 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { createParley } from "#client/client.ts";
 import { assertReplies } from "#support/first-reply.ts";
-import { noBrowser, openBrowser } from "#support/browser.ts";
-import { startHost } from "#support/widget-page.ts";
+import { noBrowser, openBrowser } from "#support/pages/browser.ts";
+import { startHost } from "#support/pages/widget-page.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const DISK_MB_MAX = 350;

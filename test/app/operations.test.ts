@@ -11,15 +11,15 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { watchOpenFiles } from "#app/open-files.ts";
 import { createLogger } from "#core/logger.ts";
-import { askUntil } from "#support/asking.ts";
 import { ask } from "#support/api.ts";
-import { auditBeside } from "#support/beside.ts";
+import { askUntil } from "#support/asking.ts";
+import { auditBeside } from "#support/databases/beside.ts";
 import { aboutTheFile, isOverPostgres } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { engineEnv, MAIN, startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const withoutStrace = spawnSync("strace", ["-o", "/dev/null", "true"]).status !== 0
   && "no strace that may look on";

@@ -9,8 +9,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ask } from "#support/api.ts";
 import { listenLocally } from "#support/local-server.ts";
 import { startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 /** Twice what the model may be silent, and more than a timer is ever late otherwise. */
 const FROZEN_MS = 2500;

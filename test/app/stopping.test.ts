@@ -8,11 +8,11 @@ import type { Readable } from "node:stream";
 import { test } from "node:test";
 import { WebSocket } from "ws";
 import { askUntil } from "#support/asking.ts";
-import { holdWrites, rowsBeside } from "#support/beside.ts";
+import { holdWrites, rowsBeside } from "#support/databases/beside.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { startProcess, type Running } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const CONVERSATIONS = 40;
 

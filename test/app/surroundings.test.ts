@@ -14,8 +14,8 @@ import { askUntil } from "#support/asking.ts";
 import { aboutTheFile } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { CLI, MAIN, parley, startProcess } from "#support/process.ts";
-import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { testDataDir } from "#support/server.ts";
+import { selfSignedCertificate } from "#support/vendors/realtime-server.ts";
 
 /** More than the database has. */
 const LOG_BYTES = 64 * 1024 * 1024;

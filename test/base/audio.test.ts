@@ -13,7 +13,7 @@ import { joined, mixInto } from "#audio/mix.ts";
 import { createResampler } from "#audio/resampler.ts";
 import { createBeepDetector } from "#audio/tones.ts";
 import { createStereoRecorder, monoWav, repairWav } from "#audio/wav.ts";
-import { parseWav } from "#support/wav.ts";
+import { parseWav } from "#support/calls/wav.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "parley-audio-"));
 after(() => rm(folder, { recursive: true }));

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createDecoder } from "libopus-wasm";
 import { openOggOpus } from "#audio/ogg-opus.ts";
-import { levelAt, sineOf } from "#support/spectrum.ts";
+import { levelAt, sineOf } from "#support/calls/spectrum.ts";
 
 interface Page {
   flags: number;

@@ -17,11 +17,11 @@ import { proxyFor } from "#config/proxy.ts";
 import { createOutbound } from "#outbound/request.ts";
 import { createParley } from "#client/client.ts";
 import { ask } from "#support/api.ts";
+import { whenRead } from "#support/documents/knowledge.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { whenRead } from "#support/knowledge.ts";
 import { CLI, startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 /** Public, and never reached: only the proxy hears of it. */
 const PUBLIC = "93.184.216.34";

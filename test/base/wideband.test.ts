@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { createG722Decoder, createG722Encoder } from "#audio/g722.ts";
 import { openOpus } from "#audio/opus.ts";
 import { createFrameResampler } from "#audio/resampler.ts";
-import { levelAt, loudestBetween, sineOf } from "#support/spectrum.ts";
+import { levelAt, loudestBetween, sineOf } from "#support/calls/spectrum.ts";
 
 const sha = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 const bytesOf = (pcm: Int16Array): Uint8Array =>

@@ -19,7 +19,7 @@ import {
 import { askUntil } from "#support/asking.ts";
 import { CLI, json, parley, startProcess } from "#support/process.ts";
 import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
-import { newTrunk } from "#support/sip-trunks.ts";
+import { newTrunk } from "#support/sip/sip-trunks.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const dirs: string[] = [];

@@ -12,8 +12,8 @@ import { nextTurn } from "#core/system.ts";
 import { backupDatabase } from "#storage/engines/sqlite/backup.ts";
 import { databasePath, lockDataDir, openWriter } from "#storage/engines/sqlite/database.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
-import { isOverPostgres } from "#support/engines.ts";
 import { startEndpoint } from "#support/endpoint.ts";
+import { isOverPostgres } from "#support/engines.ts";
 import { CLI, json, parley } from "#support/process.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 

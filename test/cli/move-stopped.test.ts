@@ -9,11 +9,11 @@ import Database from "better-sqlite3";
 import pg from "pg";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
 import { askUntil } from "#support/asking.ts";
+import { SECRET } from "#support/databases/lived-folder.ts";
+import { move, newDatabase, newDir, newFolder } from "#support/databases/moving.ts";
+import { type VirginDatabase } from "#support/databases/virgin-database.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { SECRET } from "#support/lived-folder.ts";
-import { move, newDatabase, newDir, newFolder } from "#support/moving.ts";
 import { CLI, parley } from "#support/process.ts";
-import { type VirginDatabase } from "#support/virgin-database.ts";
 
 const skip = withoutPostgres;
 

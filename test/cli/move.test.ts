@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import Database from "better-sqlite3";
 import { databasePath } from "#storage/engines/sqlite/database.ts";
+import { SECRET } from "#support/databases/lived-folder.ts";
+import { cleanups, model, move, newDatabase, newDir, newFolder, receiver } from "#support/databases/moving.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { SECRET } from "#support/lived-folder.ts";
-import { cleanups, model, move, newDatabase, newDir, newFolder, receiver } from "#support/moving.ts";
 import { json, parley } from "#support/process.ts";
-import { startS3Server } from "#support/s3-server.ts";
 import { startTestServer } from "#support/server.ts";
+import { startS3Server } from "#support/vendors/s3-server.ts";
 
 const skip = withoutPostgres;
 

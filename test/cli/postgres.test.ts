@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { askUntil } from "#support/asking.ts";
+import { startOwnPostgres } from "#support/databases/own-postgres.ts";
+import { virginDatabase } from "#support/databases/virgin-database.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { startNats, withoutNats } from "#support/nats.ts";
-import { startOwnPostgres } from "#support/own-postgres.ts";
+import { startNats, withoutNats } from "#support/nodes/nats.ts";
 import { json, parley, type Ran } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
-import { virginDatabase } from "#support/virgin-database.ts";
 
 const skip = withoutPostgres;
 const dataDir = testDataDir();

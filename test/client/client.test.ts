@@ -5,8 +5,8 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, mock, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { createParley, ParleyError, type Frame } from "#client/client.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const WORDS = Array.from({ length: 60 }, (_, index) => `word${index} `);
 const REPLY = WORDS.join("");

@@ -6,14 +6,14 @@ import pg from "pg";
 import { loadSecret } from "#core/secrets.ts";
 import { createSystem } from "#core/system.ts";
 import { askUntil } from "#support/asking.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
+import { startOwnPostgres, type OwnPostgres } from "#support/databases/own-postgres.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { startOwnPostgres, type OwnPostgres } from "#support/own-postgres.ts";
 import { parley } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = withoutPostgres;
 const EVALUATED = {

@@ -7,7 +7,7 @@ import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
 import { nextTurn } from "#core/system.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { createMemoryWires } from "#support/memory-wires.ts";
+import { createMemoryWires } from "#support/nodes/memory-wires.ts";
 
 const log = createLogger("silent");
 const awake = setInterval(() => undefined, 1000);

@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { askUntil } from "#support/asking.ts";
+import { startPostgresPair, type PostgresPair } from "#support/databases/postgres-pair.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { withoutNats } from "#support/nats.ts";
-import { startNodeProcesses, type NodeProcesses } from "#support/node-processes.ts";
-import { startPostgresPair, type PostgresPair } from "#support/postgres-pair.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { withoutNats } from "#support/nodes/nats.ts";
+import { startNodeProcesses, type NodeProcesses } from "#support/nodes/node-processes.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const IS_PROOF = process.env.PROOF === "long";

@@ -7,9 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
 import { askUntil } from "#support/asking.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { withoutNats } from "#support/nats.ts";
-import { startNodeProcesses, type NodeProcesses } from "#support/node-processes.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { withoutNats } from "#support/nodes/nats.ts";
+import { startNodeProcesses, type NodeProcesses } from "#support/nodes/node-processes.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const IS_PROOF = process.env.PROOF === "long";
 const CONVERSATIONS = IS_PROOF ? 16 : 4;

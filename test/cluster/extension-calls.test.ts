@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { askUntil } from "#support/asking.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { withoutNats } from "#support/nats.ts";
-import { startNodes } from "#support/nodes.ts";
+import { withoutNats } from "#support/nodes/nats.ts";
+import { startNodes } from "#support/nodes/nodes.ts";
 import { newAssistant } from "#support/server.ts";
-import { createWire, responseText, type Wire } from "#support/sip-phones.ts";
-import { newTrunk } from "#support/sip-trunks.ts";
+import { createWire, responseText, type Wire } from "#support/sip/sip-phones.ts";
+import { newTrunk } from "#support/sip/sip-trunks.ts";
 
 /** A telephone system that takes every registration, and whose telephones are busy. */
 async function beBusy({ heard, say }: Wire, kind: "REGISTER" | "INVITE"): Promise<void> {

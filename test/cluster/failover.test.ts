@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { askUntil } from "#support/asking.ts";
+import { startOwnPostgres } from "#support/databases/own-postgres.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { startOwnPostgres } from "#support/own-postgres.ts";
 import { parley } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 test("[ND60] an unpromoted standby is out of reach and never read, a start is to be retried; its promotion resumes all", { skip: withoutPostgres }, async () => {
   const own = await startOwnPostgres();

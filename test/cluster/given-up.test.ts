@@ -6,16 +6,16 @@ import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { createSystem } from "#core/system.ts";
 import { ask } from "#support/api.ts";
-import { auditBeside, storeOfNode } from "#support/beside.ts";
+import { auditBeside, storeOfNode } from "#support/databases/beside.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
 } from "#support/server.ts";
-import { openCaller } from "#support/sip-caller.ts";
-import { trunkBody, TRUNKS } from "#support/sip-trunks.ts";
+import { openCaller } from "#support/sip/sip-caller.ts";
+import { trunkBody, TRUNKS } from "#support/sip/sip-trunks.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });

@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import twilio from "twilio";
+import { createHostedDesks } from "#support/carriers/hosted-calls.ts";
+import { CUSTOMER, EMULATED_TOKEN, ENV, phoneAt } from "#support/carriers/server-with-twilio.ts";
+import { startTwilioEmulator } from "#support/carriers/twilio-emulator.ts";
+import { openPublicDoor, startTwilioFront } from "#support/carriers/twilio-front.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { createHostedDesks } from "#support/hosted-calls.ts";
-import { withoutNats } from "#support/nats.ts";
-import { startNodes } from "#support/nodes.ts";
+import { withoutNats } from "#support/nodes/nats.ts";
+import { startNodes } from "#support/nodes/nodes.ts";
 import type { TestServer } from "#support/server.ts";
-import { CUSTOMER, EMULATED_TOKEN, ENV, phoneAt } from "#support/server-with-twilio.ts";
-import { startTwilioEmulator } from "#support/twilio-emulator.ts";
-import { openPublicDoor, startTwilioFront } from "#support/twilio-front.ts";
 
 test("[ND71] a call a carrier delivers again, to another node, gets the same answer and has one record", {
   skip: withoutPostgres || withoutNats,

@@ -12,9 +12,9 @@ import { createSystem } from "#core/system.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { askUntil } from "#support/asking.ts";
 import { databaseAt, withoutPostgres, type TestDatabase } from "#support/engines.ts";
-import { startNats, withoutNats } from "#support/nats.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { startNats, withoutNats } from "#support/nodes/nats.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const dirs: string[] = [];
 const databases: TestDatabase[] = [];

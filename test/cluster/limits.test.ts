@@ -9,7 +9,7 @@ import { createRateLimiter } from "#core/rate-limit.ts";
 import { nextTurn } from "#core/system.ts";
 import type { Topic } from "#events/events.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { createMemoryWires } from "#support/memory-wires.ts";
+import { createMemoryWires } from "#support/nodes/memory-wires.ts";
 
 const log = createLogger("silent");
 const COUNT = 5;

@@ -7,10 +7,10 @@ import { MisconfiguredStart } from "#core/faults.ts";
 import { createSystem } from "#core/system.ts";
 import { openConfigured } from "#storage/engines/open.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { startOwnPostgres } from "#support/databases/own-postgres.ts";
+import { virginDatabase } from "#support/databases/virgin-database.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { startOwnPostgres } from "#support/own-postgres.ts";
 import { testDataDir } from "#support/server.ts";
-import { virginDatabase } from "#support/virgin-database.ts";
 
 const skip = withoutPostgres;
 const dirs: string[] = [];

@@ -2,7 +2,7 @@
 // and what becomes of what it had.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { createMachines, SECOND } from "#support/machines.ts";
+import { createMachines, SECOND } from "#support/nodes/machines.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

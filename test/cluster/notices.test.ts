@@ -13,9 +13,9 @@ import { accountTopic, conversationTopic, type CommittedEvent } from "#events/ev
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { createNotifications } from "#features/conversations/desk/notifications.ts";
 import type { Conversation } from "#features/conversations/records.ts";
-import { emptyWire } from "#support/cluster.ts";
-import { createLossyWires } from "#support/lossy-wires.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
+import { emptyWire } from "#support/nodes/cluster.ts";
+import { createLossyWires } from "#support/nodes/lossy-wires.ts";
 
 const log = createLogger("silent");
 const ACCOUNT = 7;

@@ -9,7 +9,7 @@ import type { Conversation } from "#features/conversations/records.ts";
 import { utcDay } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import type { Storage } from "#storage/storage.ts";
-import { storeOfNode } from "#support/beside.ts";
+import { storeOfNode } from "#support/databases/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { testDataDir } from "#support/server.ts";
 

@@ -6,13 +6,13 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isOverPostgres, RUN_PID, withoutPostgres } from "#support/engines.ts";
-import { withoutNats } from "#support/nats.ts";
+import { withoutNats } from "#support/nodes/nats.ts";
 
 const PROVE = join(import.meta.dirname, "../../scripts/prove.ts");
 
 /** Its files load what the runner has prepared for those of the suite, where it has. */
 const prepared = process.env.PREPARED_DATABASE === undefined
-  ? [] : ["--import", join(import.meta.dirname, "../support/prepared.js")];
+  ? [] : ["--import", join(import.meta.dirname, "../support/runner/prepared.js")];
 
 /** Ends with 0 where nothing failed; its tests share the PostgreSQL of this run. */
 async function prove(what: "postgres" | "nodes"): Promise<void> {

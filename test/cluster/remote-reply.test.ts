@@ -17,8 +17,8 @@ import { LiveReply } from "#features/conversations/turns/live-reply.ts";
 import type { Frame } from "#realtime/frames.ts";
 import { Session } from "#realtime/session.ts";
 import { bytesOf } from "#support/frames.ts";
-import { createLossyWires, type LossyWires } from "#support/lossy-wires.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
+import { createLossyWires, type LossyWires } from "#support/nodes/lossy-wires.ts";
 
 const log = createLogger("silent");
 const UUID = "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11";

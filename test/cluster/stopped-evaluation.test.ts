@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { askUntil } from "#support/asking.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
-import { withoutNats } from "#support/nats.ts";
-import { startNodes } from "#support/nodes.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { withoutNats } from "#support/nodes/nats.ts";
+import { startNodes } from "#support/nodes/nodes.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 test("[ND73] a chat being evaluated on a stopping server is not evaluated by another meanwhile", {
   skip: withoutPostgres || withoutNats,

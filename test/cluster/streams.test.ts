@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createParser } from "eventsource-parser";
 import { withoutPostgres } from "#support/engines.ts";
-import { withoutNats } from "#support/nats.ts";
-import { startNodes, type Nodes } from "#support/nodes.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { withoutNats } from "#support/nodes/nats.ts";
+import { startNodes, type Nodes } from "#support/nodes/nodes.ts";
 import { newAssistant, newConversation, type TestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = withoutPostgres || withoutNats;
 const model = await startScriptedModel();

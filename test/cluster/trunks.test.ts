@@ -16,11 +16,11 @@ import { askUntil } from "#support/asking.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { createMemoryWires } from "#support/memory-wires.ts";
-import { withoutNats } from "#support/nats.ts";
-import { startNodeProcesses, type NodeProcesses } from "#support/node-processes.ts";
-import { createWire, responseText, type Wire } from "#support/sip-phones.ts";
-import { trunkBody, TRUNKS } from "#support/sip-trunks.ts";
+import { createMemoryWires } from "#support/nodes/memory-wires.ts";
+import { withoutNats } from "#support/nodes/nats.ts";
+import { startNodeProcesses, type NodeProcesses } from "#support/nodes/node-processes.ts";
+import { createWire, responseText, type Wire } from "#support/sip/sip-phones.ts";
+import { trunkBody, TRUNKS } from "#support/sip/sip-trunks.ts";
 
 const skip = withoutPostgres || withoutNats;
 const NODES = 2;

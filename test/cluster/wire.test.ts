@@ -5,11 +5,11 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { hearFrames, sendFrame } from "#cluster/remote-sound.ts";
 import { WireFault, type Wire } from "#cluster/wire.ts";
-import { createMemoryWires } from "#support/memory-wires.ts";
+import { createMemoryWires } from "#support/nodes/memory-wires.ts";
 import { openNatsWire } from "#cluster/wires/nats.ts";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
-import { startNats, withoutNats } from "#support/nats.ts";
+import { startNats, withoutNats } from "#support/nodes/nats.ts";
 
 const system = createSystem();
 /** A program that only waits for an answer that never comes would end. */

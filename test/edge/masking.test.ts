@@ -5,9 +5,9 @@ import { after, test } from "node:test";
 import { accountEvent } from "#support/account-events.ts";
 import type { Document } from "#support/document.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
-import { newTrunk } from "#support/sip-trunks.ts";
+import { newTrunk } from "#support/sip/sip-trunks.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const SECRETS: Record<string, string> = {

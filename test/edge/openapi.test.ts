@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { test } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { documentOf, operationsOf, type Schema } from "#support/document.ts";
-import { newKnowledgebase, whenRead } from "#support/knowledge.ts";
+import { newKnowledgebase, whenRead } from "#support/documents/knowledge.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
 const document = await documentOf();

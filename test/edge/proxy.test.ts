@@ -12,8 +12,8 @@ import { WebSocket } from "ws";
 import { askUntil } from "#support/asking.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const noNginx = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not installed";
 const noHaproxy = spawnSync("haproxy", ["-v"]).status === 0 ? false : "haproxy is not installed";

@@ -8,10 +8,10 @@ import { createParser } from "eventsource-parser";
 import { WebSocket } from "ws";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   newAssistant, newConversation, openBeside, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const dataDir = testDataDir();

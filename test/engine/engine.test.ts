@@ -15,8 +15,8 @@ import { runTurn, type TurnEvent } from "#engine/turn.ts";
 import type {
   LanguageModel, ModelDelta, ModelMessage, ModelRequest,
 } from "#providers/models/port.ts";
-import { createManualSystem } from "#support/manual-clock.ts";
 import { assertLinear } from "#support/growth.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 
 /** A model that answers its nth request with the nth script, the last one again and again. */
 function modelOf(...scripts: ModelDelta[][][]): LanguageModel & { requests: ModelRequest[] } {

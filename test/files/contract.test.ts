@@ -13,7 +13,7 @@ import { createFolderFiles } from "#files/folder.ts";
 import { createRemovals } from "#files/removals.ts";
 import { createS3Files } from "#files/s3.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
-import { startS3Server } from "#support/s3-server.ts";
+import { startS3Server } from "#support/vendors/s3-server.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "parley-files-"));
 const s3 = await startS3Server();

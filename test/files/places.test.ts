@@ -14,12 +14,12 @@ import { contradictions } from "#config/contradictions.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem } from "#core/system.ts";
 import { callApi, type CallResult } from "#support/api.ts";
+import { parseWav } from "#support/calls/wav.ts";
 import { json, parley, startProcess } from "#support/process.ts";
 import {
   assistantBody, newAssistant, newConversation, openBeside, startTestServer, testDataDir,
 } from "#support/server.ts";
-import { startS3Server } from "#support/s3-server.ts";
-import { parseWav } from "#support/wav.ts";
+import { startS3Server } from "#support/vendors/s3-server.ts";
 
 const s3 = await startS3Server();
 const dirs: string[] = [];

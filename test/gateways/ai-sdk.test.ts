@@ -7,8 +7,8 @@ import {
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { createUiEncoder } from "#gateways/ai-sdk/ui-message-stream.ts";
-import { clientOf, REPLY, startProtocolWorld } from "#support/server-with-model.ts";
 import { newConversation } from "#support/server.ts";
+import { clientOf, REPLY, startProtocolWorld } from "#support/vendors/server-with-model.ts";
 
 const world = await startProtocolWorld();
 const { model, server, fresh, balanceOf, withTool, holdHalfway } = world;

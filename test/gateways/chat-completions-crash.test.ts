@@ -5,13 +5,13 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { ask, callApi } from "#support/api.ts";
-import { auditBeside, refuseBeside, rowsBeside, scriptBeside } from "#support/beside.ts";
+import { auditBeside, refuseBeside, rowsBeside, scriptBeside } from "#support/databases/beside.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { shippedMigrations } from "#storage/migrations.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { startProcess, type Running } from "#support/process.ts";
-import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
 import { testDataDir } from "#support/server.ts";
+import { startScriptedModel, type ScriptedModel } from "#support/vendors/scripted-model.ts";
 
 interface Answer {
   status: number;

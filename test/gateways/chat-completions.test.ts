@@ -5,8 +5,8 @@ import { streamText } from "ai";
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import OpenAI from "openai";
-import { clientOf, REPLY, startProtocolWorld } from "#support/server-with-model.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
+import { clientOf, REPLY, startProtocolWorld } from "#support/vendors/server-with-model.ts";
 
 const world = await startProtocolWorld();
 const { model, endpoint, env, server, fresh, balanceOf, withTool, holdHalfway } = world;

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { LEGACY_VERSIONS, MODERN_VERSION } from "#gateways/mcp/server.ts";
-import { createMcpCaller, type Free } from "#support/mcp-caller.ts";
 import { startTestServer } from "#support/server.ts";
+import { createMcpCaller, type Free } from "#support/vendors/mcp-caller.ts";
 
 const server = await startTestServer({
   env: { PARLEY_RATE_LIMITS: "on", PARLEY_RATE_KEY_BURST: "100" },

@@ -1,8 +1,8 @@
 // What the tool send_message takes, and that it leaves nothing behind where it refuses.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { createMcpCaller, type Free } from "#support/mcp-caller.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
+import { createMcpCaller, type Free } from "#support/vendors/mcp-caller.ts";
 
 const server = await startTestServer();
 after(() => server.close());

@@ -7,9 +7,9 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import fc from "fast-check";
 import { LEGACY_VERSIONS, MODERN_VERSION } from "#gateways/mcp/server.ts";
 import { fitted, RESULT_CHARS_MAX } from "#gateways/mcp/tools-of-routes.ts";
-import { createMcpCaller, META, type Free, type Wire } from "#support/mcp-caller.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { createMcpCaller, META, type Free, type Wire } from "#support/vendors/mcp-caller.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { AskedNewCall } from "#features/calls/records/records.ts";
 import type { WorkingHours } from "#features/calendar/slots.ts";
-import { createWorld, ENGINES, openFor, PRICE, system } from "#support/contract-world.ts";
+import { createWorld, ENGINES, openFor, PRICE, system } from "#support/databases/contract-world.ts";
 
 const NUMBER = "+4930901820";
 

@@ -1,7 +1,7 @@
 // The end of a call, and its records afterwards. Asked through the storage port of every engine.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
+import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/databases/contract-world.ts";
 
 for (const engine of ENGINES.filter(({ skip }) => !skip)) {
   const storage = await openFor({ after }, engine);

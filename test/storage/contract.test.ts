@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { auditAccount, type LedgerEntry } from "#features/accounts/money/ledger.ts";
 import { utcDay } from "#core/system.ts";
 import type { CommittedEvent } from "#events/events.ts";
-import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
+import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/databases/contract-world.ts";
 import { testDataDir } from "#support/server.ts";
 
 for (const engine of ENGINES) {

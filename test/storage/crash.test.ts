@@ -7,8 +7,8 @@ import { accountEvent } from "#support/account-events.ts";
 import { ask, callApi } from "#support/api.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startProcess, type Running } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 async function kill({ process: child }: Running, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
   const gone = once(child, "exit");

@@ -17,8 +17,8 @@ import { shippedMigrations } from "#storage/migrations.ts";
 import { askUntil } from "#support/asking.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { MAIN } from "#support/process.ts";
-import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { testDataDir } from "#support/server.ts";
+import { selfSignedCertificate } from "#support/vendors/realtime-server.ts";
 
 const system = createSystem();
 

@@ -6,7 +6,7 @@ import type { Conversation } from "#features/conversations/records.ts";
 import { databasePath, openForInspection } from "#storage/engines/sqlite/database.ts";
 import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import type { Storage } from "#storage/storage.ts";
-import { createWorld, DAY, PRICE, system } from "#support/contract-world.ts";
+import { createWorld, DAY, PRICE, system } from "#support/databases/contract-world.ts";
 import { testDataDir } from "#support/server.ts";
 
 /** Rows of all tables that have the word in a text, by table. */

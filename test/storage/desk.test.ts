@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Author } from "#events/events.ts";
 import type { InboxFilter, Queue } from "#features/conversations/desk/inbox.ts";
-import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
+import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/databases/contract-world.ts";
 
 for (const engine of ENGINES) {
   const name = `[DK18] ${engine.name}: the desk and its inbox behave the same on every engine`;

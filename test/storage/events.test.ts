@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createMemoryBus } from "#events/bus.ts";
 import { accountTopic, type CommittedEvent } from "#events/events.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const model = await startScriptedModel();

@@ -9,13 +9,13 @@ import pg from "pg";
 import { StorageFailure } from "#core/faults.ts";
 import { createSystem } from "#core/system.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
-import { createWorld, system } from "#support/contract-world.ts";
 import { askUntil } from "#support/asking.ts";
+import { createWorld, system } from "#support/databases/contract-world.ts";
+import { asPostgres } from "#support/databases/postgres-user.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
-import { asPostgres } from "#support/postgres-user.ts";
 import { parley, startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = withoutPostgres
   || (spawnSync("unshare", ["-m", "true"]).status === 0 ? false : "needs a mount of its own");

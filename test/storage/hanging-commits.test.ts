@@ -5,9 +5,9 @@ import { StorageFailure } from "#core/faults.ts";
 import { createSystem } from "#core/system.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { askUntil } from "#support/asking.ts";
-import { startCuttingProxy } from "#support/cutting-proxy.ts";
+import { startCuttingProxy } from "#support/databases/cutting-proxy.ts";
+import { startOwnPostgres } from "#support/databases/own-postgres.ts";
 import { withoutPostgres } from "#support/engines.ts";
-import { startOwnPostgres } from "#support/own-postgres.ts";
 
 const system = createSystem();
 

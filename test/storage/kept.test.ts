@@ -8,7 +8,7 @@ import type { Conversation } from "#features/conversations/records.ts";
 import type { Storage } from "#storage/storage.ts";
 import {
   createWorld, DAY, ENGINES, openFor, PRICE, system, typesOf,
-} from "#support/contract-world.ts";
+} from "#support/databases/contract-world.ts";
 import { testDataDir } from "#support/server.ts";
 
 for (const engine of ENGINES.filter(({ skip }) => !skip)) {

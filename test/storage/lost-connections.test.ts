@@ -12,8 +12,8 @@ import { createSystem, utcDay, wait, type System } from "#core/system.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import type { Storage } from "#storage/storage.ts";
 import { askUntil } from "#support/asking.ts";
-import { createWorld, system as world } from "#support/contract-world.ts";
-import { startCuttingProxy } from "#support/cutting-proxy.ts";
+import { createWorld, system as world } from "#support/databases/contract-world.ts";
+import { startCuttingProxy } from "#support/databases/cutting-proxy.ts";
 import { databaseAt, withoutPostgres, type TestDatabase } from "#support/engines.ts";
 
 const IS_PROOF = process.env.PROOF === "long";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Conversation } from "#features/conversations/records.ts";
 import type { Storage } from "#storage/storage.ts";
-import { createWorld, ENGINES, openFor, system } from "#support/contract-world.ts";
+import { createWorld, ENGINES, openFor, system } from "#support/databases/contract-world.ts";
 
 const TEXTS = {
   refund: "Where is my 100% REFUND_please? I'd like it (now).",

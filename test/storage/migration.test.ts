@@ -20,7 +20,7 @@ import { CLI, parley, startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 const DATA = join(import.meta.dirname, "..", "data");
-const HURRIED = join(import.meta.dirname, "../support/hurried.ts");
+const HURRIED = join(import.meta.dirname, "../support/databases/hurried.ts");
 
 /** The turns with the columns that every schema has. */
 const turnsOf = (db: Database.Database): unknown[] => db.prepare(`

@@ -8,10 +8,10 @@ import { databasePath, openForInspection } from "#storage/engines/sqlite/databas
 import { ask } from "#support/api.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { runCli, startProcess, type Running } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
 } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 async function audit(dataDir: string) {
   const db = openForInspection(databasePath(dataDir));

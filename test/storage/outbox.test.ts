@@ -1,7 +1,7 @@
 // What is recorded of a webhook message. Asked through the storage port of every engine.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { createWorld, ENGINES, openFor, PRICE, system } from "#support/contract-world.ts";
+import { createWorld, ENGINES, openFor, PRICE, system } from "#support/databases/contract-world.ts";
 
 for (const engine of ENGINES.filter(({ skip }) => !skip)) {
   const storage = await openFor({ after }, engine);

@@ -6,8 +6,8 @@ import fc from "fast-check";
 import type { FoundPassage, Meaning } from "#features/knowledgebases/knowledgebases.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Storage } from "#storage/storage.ts";
-import { ENGINES, openFor, system } from "#support/contract-world.ts";
-import { QUESTIONS, SECTIONS } from "#support/corpus.ts";
+import { ENGINES, openFor, system } from "#support/databases/contract-world.ts";
+import { QUESTIONS, SECTIONS } from "#support/documents/corpus.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { testDataDir } from "#support/server.ts";
 

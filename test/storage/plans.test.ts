@@ -7,7 +7,7 @@ import { createSystem } from "#core/system.ts";
 import { openSession } from "#storage/engines/postgres/session.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import type { Storage } from "#storage/storage.ts";
-import { createWorld } from "#support/contract-world.ts";
+import { createWorld } from "#support/databases/contract-world.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { testDataDir } from "#support/server.ts";
 

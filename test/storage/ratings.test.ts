@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
-import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/contract-world.ts";
+import { createWorld, ENGINES, openFor, PRICE, system, typesOf } from "#support/databases/contract-world.ts";
 
 const EVALUATED = {
   post_call_evaluation: true, post_call_schema: [{ name: "goal" }],

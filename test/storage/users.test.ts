@@ -5,7 +5,7 @@ import { during, type Deed } from "#core/deed.ts";
 import type { By } from "#features/accounts/audit.ts";
 import type { Role } from "#features/accounts/people/roles.ts";
 import type { Manager } from "#features/accounts/people/users.ts";
-import { ENGINES, openFor, system } from "#support/contract-world.ts";
+import { ENGINES, openFor, system } from "#support/databases/contract-world.ts";
 
 const by: By = { actor: { kind: "key", id: "key:1", name: "Key" }, address: "192.0.2.1" };
 const OWNER = { userId: null, role: "owner" as const };

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
-import { dataRoot } from "./data-folder.ts";
+import { dataRoot } from "./databases/data-folder.ts";
 
 /** Where its programs are; null: there is none. */
 export const [BIN = null] = globSync("/usr/lib/postgresql/*/bin/initdb").map((file) => dirname(file))

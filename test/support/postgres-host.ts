@@ -6,7 +6,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePorts } from "./free-ports.ts";
-import { asPostgres, giveToPostgres } from "./postgres-user.ts";
+import { asPostgres, giveToPostgres } from "./databases/postgres-user.ts";
 
 const [folder = "", runPid = "", bin = "", kind = ""] = process.argv.slice(2);
 const data = join(folder, "data");

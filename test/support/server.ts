@@ -14,11 +14,11 @@ import { openStorage } from "#storage/engines/sqlite/storage.ts";
 import type { Storage } from "#storage/storage.ts";
 import { watchAnswers } from "./answers.ts";
 import { callApi, type CallOptions, type CallResult } from "./api.ts";
-import { dataRoot } from "./data-folder.ts";
-import { openDoor } from "./door.ts";
+import { dataRoot } from "./databases/data-folder.ts";
+import { openDoor } from "./nodes/door.ts";
 import { databaseAt, isOverPostgres, NODES_BEHIND } from "./engines.ts";
-import { startNats } from "./nats.ts";
-import { afterAll } from "./one-process.ts";
+import { startNats } from "./nodes/nats.ts";
+import { afterAll } from "./runner/one-process.ts";
 
 export interface TestServer {
   app: App;

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { getDocument } from "pdfjs-dist/legacy/build/pdf.mjs";
-import { noFirefox } from "#support/firefox.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
+import { noFirefox } from "#support/pages/firefox.ts";
+import { isAnswered, open, startWorld } from "#support/pages/widget-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { isAnswered, open, startWorld } from "#support/widget-page.ts";
 
 process.env.TEST_BROWSER = "firefox";
 const skip = noFirefox();

@@ -10,13 +10,13 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { marked, type Tokens } from "marked";
 import { GUIDES, guideText } from "#ui/guides.ts";
-import { noBrowser } from "#support/browser.ts";
-import { startCuttingProxy } from "#support/cutting-proxy.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
-import { dataRoot } from "#support/data-folder.ts";
+import { startCuttingProxy } from "#support/databases/cutting-proxy.ts";
+import { dataRoot } from "#support/databases/data-folder.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { memberOf, PASSWORD } from "#support/members.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 

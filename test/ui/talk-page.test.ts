@@ -8,9 +8,9 @@ import type { Page } from "playwright-core";
 import {
   ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH,
   type BrowserKind, type Microphone, type TestBrowser,
-} from "#support/browser.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+} from "#support/pages/browser.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = noBrowser();
 const notLong = process.env.PROOF !== "long" && "it needs the whole browser: npm run prove";

@@ -1,7 +1,7 @@
 // The audio thread of the talk page, without a browser, at the rates devices have.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openThread, type Thread } from "#support/browser.ts";
+import { openThread, type Thread } from "#support/pages/browser.ts";
 
 const RATES = [16_000, 44_100, 48_000, 96_000];
 const HERTZ = 443;

@@ -1,10 +1,10 @@
 // The widget and the dashboard in the engine of Safari, once along the way that most people go.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { noWebKit, openWebKit, type WebKit } from "#support/pages/webkit.ts";
+import { startHost } from "#support/pages/widget-page.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
-import { noWebKit, openWebKit, type WebKit } from "#support/webkit.ts";
-import { startHost } from "#support/widget-page.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = noWebKit();
 const timeout = 180_000;

@@ -5,13 +5,13 @@ import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { createSystem } from "#core/system.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { startMailServer } from "#support/mail-server.ts";
 import {
   newAssistant, newConversation, openBeside, startTestServer, testDataDir,
 } from "#support/server.ts";
+import { startMailServer } from "#support/vendors/mail-server.ts";
 import {
   startStripeServer, STRIPE_KEY, STRIPE_SECRET, stripeReport,
-} from "#support/stripe-server.ts";
+} from "#support/vendors/stripe-server.ts";
 
 const mail = await startMailServer();
 const stripe = await startStripeServer();

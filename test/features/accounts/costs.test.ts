@@ -6,10 +6,10 @@ import { createCosts, type CostGroup, type Costs } from "#features/accounts/mone
 import { createSystem, utcDay } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   newAssistant, newConversation, openBeside, startTestServer, testDataDir,
 } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const system = createManualSystem();
 const model = await startScriptedModel();

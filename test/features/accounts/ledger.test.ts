@@ -10,8 +10,8 @@ import { readerOver } from "#storage/engines/sqlite/reader.ts";
 import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
 import { createLedger } from "#storage/accounts/ledger.ts";
 import { createLedgerReader, createStatementStore } from "#storage/accounts/ledger-reading.ts";
-import { createManualSystem } from "#support/manual-clock.ts";
 import { assertLinear } from "#support/growth.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { startTestServer, testDataDir } from "#support/server.ts";
 
 const DAY = 86_400_000_000;

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { SIGN_IN_ROUTES, startOpenIdProvider, type Browser } from "#support/openid.ts";
 import { memberOf } from "#support/members.ts";
 import { startTestServer } from "#support/server.ts";
+import { SIGN_IN_ROUTES, startOpenIdProvider, type Browser } from "#support/vendors/openid.ts";
 
 const provider = await startOpenIdProvider();
 const server = await startTestServer({

@@ -13,8 +13,8 @@ import { commandsOver, createSql } from "#storage/engines/sqlite/sql.ts";
 import { createLedger } from "#storage/accounts/ledger.ts";
 import { createOverviewStore } from "#storage/accounts/overview.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const DAY = 86_400_000_000;
 const system = createManualSystem();

@@ -3,7 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { AssistantSchema } from "#features/assistants/wire.ts";
-import { insertBeside } from "#support/beside.ts";
+import { insertBeside } from "#support/databases/beside.ts";
 import { assistantBody, newAssistant, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer();

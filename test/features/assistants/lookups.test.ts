@@ -4,7 +4,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { loadCatalogs } from "#features/assistants/catalogs.ts";
-import { insertBeside } from "#support/beside.ts";
+import { insertBeside } from "#support/databases/beside.ts";
 import { newAssistant, startTestServer, testDataDir } from "#support/server.ts";
 
 const server = await startTestServer();

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { variablesOf } from "#features/webhooks/inbound-webhook.ts";
-import { startProtocolWorld } from "#support/server-with-model.ts";
 import { assistantBody, newConversation } from "#support/server.ts";
+import { startProtocolWorld } from "#support/vendors/server-with-model.ts";
 
 const world = await startProtocolWorld();
 const { model, server, fresh } = world;

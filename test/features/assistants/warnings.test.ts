@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { loadCatalogs } from "#features/assistants/catalogs.ts";
 import { whySynthesizerMissing, whyTranscriberMissing } from "#providers/speech/engines.ts";
-import { NOTHING_SET_UP } from "#support/nothing-set-up.ts";
+import { parseWav } from "#support/calls/wav.ts";
 import { newAssistant, startTestServer, type TestServer } from "#support/server.ts";
-import { parseWav } from "#support/wav.ts";
+import { NOTHING_SET_UP } from "#support/vendors/nothing-set-up.ts";
 
 const bare = await startTestServer();
 const rich = await startTestServer({

@@ -1,12 +1,12 @@
 // Appointments at Cal.com: what a model looks up and books, and who ever sees the key.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { rowsBeside, runBeside } from "#support/beside.ts";
-import { startCalcom } from "#support/calcom-server.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { rowsBeside, runBeside } from "#support/databases/beside.ts";
 import {
   assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
 } from "#support/server.ts";
+import { startCalcom } from "#support/vendors/calcom-server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const [MORNING, NOON, LATER] = [
   "2031-03-03T09:00:00.000Z", "2031-03-03T11:30:00.000Z", "2031-03-05T09:00:00.000Z",

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import { freeSlots, isFree, localIso, readLocal, slotsOfDay } from "#features/calendar/slots.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });

@@ -11,7 +11,7 @@ import { LIMITS } from "#core/limits.ts";
 import { nextTurn } from "#core/system.ts";
 import { CALL_STATUSES, isFinal, mayChange, type CallStatus } from "#features/calls/records/status.ts";
 import { askUntil } from "#support/asking.ts";
-import { auditBeside } from "#support/beside.ts";
+import { auditBeside } from "#support/databases/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
 

@@ -7,12 +7,12 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { createCapacity, createLateness, holding } from "#features/calls/capacity.ts";
 import { admit } from "#features/calls/inbound-calls.ts";
 import { askUntil } from "#support/asking.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newConversation } from "#support/server.ts";
-import { startSipWorld } from "#support/server-with-sip.ts";
-import { headerOf, noSipp, startSipp } from "#support/sipp.ts";
-import { createWire, requestText } from "#support/sip-phones.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { startSipWorld } from "#support/sip/server-with-sip.ts";
+import { createWire, requestText } from "#support/sip/sip-phones.ts";
+import { headerOf, noSipp, startSipp } from "#support/sip/sipp.ts";
 
 const ASSISTANT = {} as Assistant;
 const NEVER_LATE = { isLate: () => false, speakersMax: () => Infinity, recogniserOf: () => null };

@@ -8,17 +8,17 @@ import { WebSocket } from "ws";
 import { joined } from "#audio/mix.ts";
 import { accountEvent, type AccountEvent } from "#support/account-events.ts";
 import { ask } from "#support/api.ts";
-import { auditBeside } from "#support/beside.ts";
+import { levelAt } from "#support/calls/spectrum.ts";
+import { parseWav } from "#support/calls/wav.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
+import { auditBeside } from "#support/databases/beside.ts";
 import { memberOf } from "#support/members.ts";
-import { MicrophoneSocket } from "#support/microphone-socket.ts";
+import { MicrophoneSocket } from "#support/pages/microphone-socket.ts";
 import { startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
 } from "#support/server.ts";
-import { levelAt } from "#support/spectrum.ts";
-import { parseWav } from "#support/wav.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({

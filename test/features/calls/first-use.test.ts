@@ -6,13 +6,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import { callApi } from "#support/api.ts";
-import { FarPage } from "#support/far-page.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
+import { freePorts } from "#support/free-ports.ts";
+import { FarPage } from "#support/pages/far-page.ts";
 import { startProcess } from "#support/process.ts";
 import { assistantBody, testDataDir, type TestServer } from "#support/server.ts";
-import { newTrunk } from "#support/sip-trunks.ts";
-import { noSipp, startSipp } from "#support/sipp.ts";
-import { freePorts } from "#support/free-ports.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { newTrunk } from "#support/sip/sip-trunks.ts";
+import { noSipp, startSipp } from "#support/sip/sipp.ts";
 
 /** As much sound as a far end keeps: with more of a pause its listener hears a gap. */
 const JITTER_BUFFER_MS = 40;
@@ -23,7 +23,7 @@ const turnsFile = join(dataDir, "turns");
 writeFileSync(turnsFile, "");
 const sipPort = await freePorts(2);
 const { process: child, url, key } = await startProcess(dataDir, {
-  NODE_OPTIONS: `--import=${new URL("../../support/turns.ts", import.meta.url).pathname}`,
+  NODE_OPTIONS: `--import=${new URL("../../support/calls/turns.ts", import.meta.url).pathname}`,
   TURNS_FILE: turnsFile, PARLEY_SIP_PORT: String(sipPort), PARLEY_SIP_HOST: "127.0.0.1",
   PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8",
 });

@@ -7,13 +7,13 @@ import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { after, suite, test } from "node:test";
 import { createStereoRecorder } from "#audio/wav.ts";
+import { parseWav } from "#support/calls/wav.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
+import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import {
   startScriptedModel, type Plan, type Script, type ScriptedRequest,
-} from "#support/scripted-model.ts";
-import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+} from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
-import { parseWav } from "#support/wav.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({

@@ -2,10 +2,10 @@
 // against servers that the vendors' SDKs accept (providers/speech/gemini-live.test.ts).
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { startGeminiServer, type GeminiReply } from "#support/gemini-server.ts";
-import { startRealtimeServer } from "#support/realtime-server.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
 import { newAssistant, newConversation, startTestServer, type TestServer } from "#support/server.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { startGeminiServer, type GeminiReply } from "#support/vendors/gemini-server.ts";
+import { startRealtimeServer } from "#support/vendors/realtime-server.ts";
 
 const MULTIMODAL = 105;
 const DUALPLEX = 205;

@@ -5,9 +5,9 @@ import { after, test } from "node:test";
 import { loadCatalogs } from "#features/assistants/catalogs.ts";
 import { languageAfter } from "#features/calls/languages.ts";
 import { hintsOf } from "#features/calls/voice/settings.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { insertBeside, runBeside, sqlBeside } from "#support/beside.ts";
+import { insertBeside, runBeside, sqlBeside } from "#support/databases/beside.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });

@@ -12,12 +12,12 @@ import { applyCallEvent, type CallFrame, type CallState } from "#features/calls/
 import { createWordDecoder } from "#providers/speech/loopback.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { ask } from "#support/api.ts";
-import { auditBeside } from "#support/beside.ts";
+import { auditBeside } from "#support/databases/beside.ts";
 import { startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   assistantBody, newAssistant, openBeside, startTestServer, testDataDir,
 } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const dataDir = testDataDir();

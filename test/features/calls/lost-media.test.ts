@@ -6,12 +6,12 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { accountEvent } from "#support/account-events.ts";
-import { auditBeside } from "#support/beside.ts";
+import { auditBeside } from "#support/databases/beside.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { startProcess } from "#support/process.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
-import { noSipp, startSipp } from "#support/sipp.ts";
-import { trunkBody, TRUNKS } from "#support/sip-trunks.ts";
+import { trunkBody, TRUNKS } from "#support/sip/sip-trunks.ts";
+import { noSipp, startSipp } from "#support/sip/sipp.ts";
 
 /** Five seconds until silence is noticed, a second's grain, five from beat to beat. */
 const BILLED_SECONDS_MAX = 11;

@@ -9,9 +9,9 @@ import { BY_OPERATOR } from "#features/accounts/audit.ts";
 import { createPersonData } from "#features/calls/records/person-data.ts";
 import { createBulk } from "#features/conversations/bulk.ts";
 import { askUntil } from "#support/asking.ts";
-import { auditBeside, rowsBeside, runBeside } from "#support/beside.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { auditBeside, rowsBeside, runBeside } from "#support/databases/beside.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const model = await startScriptedModel();

@@ -3,11 +3,11 @@
 // (providers/speech/realtime.test.ts).
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { RealtimeReply, RealtimeTurn } from "#support/realtime-peer.ts";
-import { startRealtimeServer } from "#support/realtime-server.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import type { RealtimeReply, RealtimeTurn } from "#support/vendors/realtime-peer.ts";
+import { startRealtimeServer } from "#support/vendors/realtime-server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 type Answer = (heard: string, turn: RealtimeTurn) => RealtimeReply;
 

@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { ask } from "#support/api.ts";
 import { askUntil } from "#support/asking.ts";
 import { startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const VALUES = '{"status":true,"summary":"They asked when we are open."}';
 

@@ -5,11 +5,11 @@ import { after, test } from "node:test";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { openSynthesizers, speakWhole } from "#providers/speech/opening.ts";
-import { wordErrors, wordsOf } from "#support/heard-words.ts";
-import { NOTHING_SET_UP } from "#support/nothing-set-up.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { wordErrors, wordsOf } from "#support/calls/heard-words.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { NOTHING_SET_UP } from "#support/vendors/nothing-set-up.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });

@@ -10,7 +10,7 @@ import { monoWav } from "#audio/wav.ts";
 import { mayStep, WARM_STAGES, type TransferOutcome, type WarmStage } from "#features/calls/records/warm-stages.ts";
 import { LIMITS } from "#core/limits.ts";
 import { withRecordings } from "#features/webhooks/payloads.ts";
-import { auditBeside } from "#support/beside.ts";
+import { auditBeside } from "#support/databases/beside.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
 

@@ -7,10 +7,10 @@ import { WebSocket } from "ws";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem } from "#core/system.ts";
 import { accountEvent } from "#support/account-events.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { parseWav } from "#support/calls/wav.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
-import { parseWav } from "#support/wav.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const real = createSystem();

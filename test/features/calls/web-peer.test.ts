@@ -5,12 +5,12 @@ import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import { openOpus } from "#audio/opus.ts";
 import { askUntil } from "#support/asking.ts";
-import { FarPage, SHORTLY_MS } from "#support/far-page.ts";
-import { MicrophoneSocket } from "#support/microphone-socket.ts";
-import { pageOffer } from "#support/offers.ts";
+import { levelAt, sineOf } from "#support/calls/spectrum.ts";
+import { callTicket, WebCaller, type ServerMessage } from "#support/calls/web-caller.ts";
+import { FarPage, SHORTLY_MS } from "#support/pages/far-page.ts";
+import { MicrophoneSocket } from "#support/pages/microphone-socket.ts";
+import { pageOffer } from "#support/pages/offers.ts";
 import { newAssistant, newConversation, startTestServer, type TestServer } from "#support/server.ts";
-import { levelAt, sineOf } from "#support/spectrum.ts";
-import { callTicket, WebCaller, type ServerMessage } from "#support/web-caller.ts";
 
 const SECRET = "a secret of the TURN servers";
 const env = { PARLEY_SPEECH: "loopback" };

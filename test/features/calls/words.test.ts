@@ -7,12 +7,12 @@ import { createLegTranscriber } from "#features/calls/voice/leg-transcriber.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { accountEvent } from "#support/account-events.ts";
-import { noBrowser, openBrowser, until, WATCH, type TestBrowser } from "#support/browser.ts";
+import { lines, playCall } from "#support/calls/calls-by-clock.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { noBrowser, openBrowser, until, WATCH, type TestBrowser } from "#support/pages/browser.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
-import { lines, playCall } from "#support/calls-by-clock.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({

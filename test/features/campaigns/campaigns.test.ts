@@ -7,9 +7,9 @@ import { LEAD_STATUSES } from "#features/leads/leads.ts";
 import { isOpenAt } from "#features/campaigns/hours.ts";
 import { outcomeOf, breakerAfter, type EndedCall } from "#features/campaigns/rules.ts";
 import { createSystem } from "#core/system.ts";
-import { rowsBeside } from "#support/beside.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { rowsBeside } from "#support/databases/beside.ts";
 import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const real = createSystem();
 let aheadMicros = 0;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { endOf, paceOf, periodsOf } from "#features/campaigns/figures.ts";
-import { campaignOf, createWorld } from "#support/campaigns-by-clock.ts";
+import { campaignOf, createWorld } from "#support/calls/campaigns-by-clock.ts";
 
 const MINUTE = 60_000;
 const NOON = Date.UTC(2026, 5, 3, 12);

@@ -5,10 +5,10 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { createSystem } from "#core/system.ts";
 import { ask } from "#support/api.ts";
-import { auditBeside } from "#support/beside.ts";
+import { auditBeside } from "#support/databases/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, startTestServer, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const HOUR_ON = 61 * 60_000_000;
 

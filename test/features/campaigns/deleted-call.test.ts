@@ -1,7 +1,7 @@
 // A campaign's call that is deleted before the dialler has heard of its end.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { campaignOf, createWorld } from "#support/campaigns-by-clock.ts";
+import { campaignOf, createWorld } from "#support/calls/campaigns-by-clock.ts";
 
 test("[CP180] a lead whose call is deleted as soon as it has ended is settled by that call", async () => {
   const world = await createWorld({

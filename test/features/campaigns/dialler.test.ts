@@ -7,7 +7,7 @@ import { WEEKDAYS, type Weekday } from "#core/days.ts";
 import { endOf, paceOf, periodsOf } from "#features/campaigns/figures.ts";
 import {
   campaignOf, createWorld, type Dialled, type Fate, type World,
-} from "#support/campaigns-by-clock.ts";
+} from "#support/calls/campaigns-by-clock.ts";
 import { assistantBody } from "#support/server.ts";
 
 const MINUTE = 60_000;

@@ -1,7 +1,7 @@
 // The dialler while the database is away.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createWorld } from "#support/campaigns-by-clock.ts";
+import { createWorld } from "#support/calls/campaigns-by-clock.ts";
 
 test("[OP338] while campaigns cannot be read the dialler logs it once, and once that they can be again", async () => {
   const world = await createWorld({

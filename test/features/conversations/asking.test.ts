@@ -5,10 +5,10 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { callApi } from "#support/api.ts";
-import { auditBeside, holdWrites, rowsBeside, runBeside } from "#support/beside.ts";
+import { auditBeside, holdWrites, rowsBeside, runBeside } from "#support/databases/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const post = ({ url }: Running, path: string, body: object, key = "") =>
   callApi(url, "POST", path, { body, headers: key ? { "Idempotency-Key": key } : {} });

@@ -9,8 +9,8 @@ import { createSystem } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import { createAttachments, fileNameOf } from "#features/conversations/attachments.ts";
 import type { Files } from "#files/files.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 import { faultOf, FILE_MB_MAX, FILES_MAX } from "#ui/attachments.ts";
 

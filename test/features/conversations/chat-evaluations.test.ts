@@ -7,10 +7,10 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";
 import { createEvaluations, type Evaluated, type EvaluationStore } from "#features/conversations/evaluations.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const dataDir = testDataDir();

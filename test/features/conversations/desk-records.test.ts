@@ -4,10 +4,10 @@ import { after, test } from "node:test";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { awayOf } from "#features/conversations/desk/office-hours.ts";
 import type { AssistantSettings } from "#features/assistants/settings.ts";
-import { auditBeside } from "#support/beside.ts";
-import { startMailServer } from "#support/mail-server.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { auditBeside } from "#support/databases/beside.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
+import { startMailServer } from "#support/vendors/mail-server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const model = await startScriptedModel();

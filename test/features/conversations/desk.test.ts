@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createParser } from "eventsource-parser";
-import { holdWrites } from "#support/beside.ts";
+import { holdWrites } from "#support/databases/beside.ts";
 import { memberOf } from "#support/members.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const model = await startScriptedModel();

@@ -2,8 +2,8 @@
 // the answers people have ready.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({ env: { PARLEY_MODEL_URL: model.url } });

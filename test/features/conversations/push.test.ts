@@ -14,8 +14,8 @@ import { createWebPush } from "#providers/push/web-push.ts";
 import { askUntil } from "#support/asking.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { memberOf } from "#support/members.ts";
-import { startPushService, type PushBrowser } from "#support/push-service.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
+import { startPushService, type PushBrowser } from "#support/vendors/push-service.ts";
 
 const service = await startPushService();
 const server = await startTestServer({

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { createRecent, saidOf } from "#features/conversations/turns/recent.ts";
 import type { Message } from "#features/conversations/records.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 test("[CV132] a model reads every message since its last reply, whoever wrote it and even if unanswered", async () => {
   const model = await startScriptedModel({ tokens: 2 });

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { startProtocolWorld } from "#support/server-with-model.ts";
 import { newConversation } from "#support/server.ts";
+import { startProtocolWorld } from "#support/vendors/server-with-model.ts";
 
 const world = await startProtocolWorld();
 const { model, server, fresh, balanceOf } = world;

@@ -9,7 +9,7 @@ import type { Message } from "#features/conversations/records.ts";
 import { createTranscripts } from "#features/conversations/visitors/transcripts.ts";
 import { createSmtpMailer } from "#providers/mail/smtp.ts";
 import { createHastySystem } from "#support/hasty-system.ts";
-import { startMailServer } from "#support/mail-server.ts";
+import { startMailServer } from "#support/vendors/mail-server.ts";
 
 const assistant = {
   id: 1, name: "Front desk",

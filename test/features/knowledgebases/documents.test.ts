@@ -11,7 +11,7 @@ import {
 import {
   docxBomb, docxOfParagraphs, flow, makeDocx, makeEncryptedPdf, makePdf, makeScan,
   makeUnicodePdf, pdfBomb, pdfOfManyOperators,
-} from "#support/documents.ts";
+} from "#support/documents/documents.ts";
 import { assertLinear } from "#support/growth.ts";
 import { testDataDir } from "#support/server.ts";
 

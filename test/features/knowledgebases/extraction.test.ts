@@ -18,7 +18,7 @@ import {
 } from "#features/knowledgebases/extraction.ts";
 import { readHtml } from "#workers/documents/html.ts";
 import { askUntil } from "#support/asking.ts";
-import { docxAround, docxBomb, flow, makeDocx, makePdf } from "#support/documents.ts";
+import { docxAround, docxBomb, flow, makeDocx, makePdf } from "#support/documents/documents.ts";
 import { assertLinear } from "#support/growth.ts";
 import { testDataDir } from "#support/server.ts";
 

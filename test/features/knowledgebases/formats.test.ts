@@ -6,8 +6,8 @@ import { after, test } from "node:test";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createExtractor, type ExtractionResult } from "#features/knowledgebases/extraction.ts";
-import { docxAround } from "#support/documents.ts";
-import { makePptx, makeXlsx, xlsxAround, type Cell } from "#support/office.ts";
+import { docxAround } from "#support/documents/documents.ts";
+import { makePptx, makeXlsx, xlsxAround, type Cell } from "#support/documents/office.ts";
 import { testDataDir } from "#support/server.ts";
 
 type Type = "md" | "html" | "csv" | "xlsx" | "pptx";

@@ -8,12 +8,12 @@ import { after, test } from "node:test";
 import fc from "fast-check";
 import { LIMITS } from "#core/limits.ts";
 import { accountEvent, type AccountEvent } from "#support/account-events.ts";
+import { measureRetrieval } from "#support/documents/retrieval.ts";
 import { listenLocally } from "#support/local-server.ts";
-import { measureRetrieval } from "#support/retrieval.ts";
-import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
+import { callingOnce, startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const env = { PARLEY_MODEL_URL: model.url, PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { flow, makePdf } from "#support/documents.ts";
-import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
+import { flow, makePdf } from "#support/documents/documents.ts";
+import { newKnowledgebase, uploadFile, whenRead } from "#support/documents/knowledge.ts";
 import { listenLocally } from "#support/local-server.ts";
 import { startTestServer, type TestServer } from "#support/server.ts";
 

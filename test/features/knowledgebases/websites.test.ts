@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { createSystem } from "#core/system.ts";
-import { newKnowledgebase, whenRead } from "#support/knowledge.ts";
+import { newKnowledgebase, whenRead } from "#support/documents/knowledge.ts";
 import { listenLocally } from "#support/local-server.ts";
 import { startTestServer } from "#support/server.ts";
 

@@ -4,8 +4,8 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { accountEvent } from "#support/account-events.ts";
-import { docxAround } from "#support/documents.ts";
-import { makeXlsx, xlsxAround } from "#support/office.ts";
+import { docxAround } from "#support/documents/documents.ts";
+import { makeXlsx, xlsxAround } from "#support/documents/office.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });

@@ -5,10 +5,10 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { callApi } from "#support/api.ts";
-import { auditBeside, rowsBeside, runBeside } from "#support/beside.ts";
+import { startTwilioNumbers, type TwilioRequest } from "#support/carriers/twilio-numbers-server.ts";
+import { auditBeside, rowsBeside, runBeside } from "#support/databases/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
-import { startTwilioNumbers, type TwilioRequest } from "#support/twilio-numbers-server.ts";
 
 const NUMBER = "+12015550123";
 const twilio = await startTwilioNumbers();

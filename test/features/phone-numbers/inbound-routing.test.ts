@@ -5,10 +5,10 @@ import fc from "fast-check";
 import { getExampleNumber } from "libphonenumber-js/max";
 import examples from "libphonenumber-js/mobile/examples";
 import { CALLING_FORMATS, formatForTrunk, likenessOf } from "#features/phone-numbers/dialled.ts";
-import { runBeside } from "#support/beside.ts";
+import { runBeside } from "#support/databases/beside.ts";
 import { runCli } from "#support/process.ts";
 import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
-import { newTrunk } from "#support/sip-trunks.ts";
+import { newTrunk } from "#support/sip/sip-trunks.ts";
 
 const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });
 after(() => server.close());

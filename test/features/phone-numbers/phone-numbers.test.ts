@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
-import { auditBeside, insertBeside, rowsBeside, runBeside } from "#support/beside.ts";
-import { createManualSystem } from "#support/manual-clock.ts";
 import type { CallOptions } from "#support/api.ts";
+import { startTwilioNumbers, type TwilioRequest } from "#support/carriers/twilio-numbers-server.ts";
+import { auditBeside, insertBeside, rowsBeside, runBeside } from "#support/databases/beside.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, openBeside, startTestServer } from "#support/server.ts";
-import { startTwilioNumbers, type TwilioRequest } from "#support/twilio-numbers-server.ts";
 
 const twilio = await startTwilioNumbers();
 const system = createManualSystem();

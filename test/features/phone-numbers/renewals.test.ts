@@ -13,10 +13,10 @@ import { LIMITS } from "#core/limits.ts";
 import { createMemoryBus } from "#events/bus.ts";
 import { createNumbers } from "#app/phone-numbers.ts";
 import { monthAfter } from "#features/phone-numbers/billing.ts";
-import { runBeside } from "#support/beside.ts";
-import { loneCluster } from "#support/cluster.ts";
+import { runBeside } from "#support/databases/beside.ts";
 import { databaseAt, isOverPostgres } from "#support/engines.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
+import { loneCluster } from "#support/nodes/cluster.ts";
 import { runCli } from "#support/process.ts";
 import { newAssistant, openBeside, startTestServer, testDataDir } from "#support/server.ts";
 

@@ -1,8 +1,8 @@
 // A purchase that is asked for again while the first one is under way.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { startTwilioNumbers } from "#support/carriers/twilio-numbers-server.ts";
 import { startTestServer } from "#support/server.ts";
-import { startTwilioNumbers } from "#support/twilio-numbers-server.ts";
 
 const twilio = await startTwilioNumbers();
 const server = await startTestServer({ env: { ...twilio.env, PARLEY_SPEECH: "loopback" } });

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { readSipAddress } from "#features/phone-numbers/sip-rules.ts";
-import { refuseBeside, rowsBeside, runBeside } from "#support/beside.ts";
+import { refuseBeside, rowsBeside, runBeside } from "#support/databases/beside.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { newAssistant, openBeside, startTestServer, testDataDir } from "#support/server.ts";
-import { newTrunk, trunkBody, TRUNK_PASSWORD, TRUNKS, type WireTrunk } from "#support/sip-trunks.ts";
+import { newTrunk, trunkBody, TRUNK_PASSWORD, TRUNKS, type WireTrunk } from "#support/sip/sip-trunks.ts";
 
 const system = createManualSystem();
 const server = await startTestServer({

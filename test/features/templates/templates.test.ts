@@ -1,8 +1,8 @@
 // Templates, the first steps of an account and saved views, over the API.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const server = await startTestServer({

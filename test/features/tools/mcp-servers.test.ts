@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { rowsBeside } from "#support/beside.ts";
+import { rowsBeside } from "#support/databases/beside.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { startMcpServer } from "#support/mcp-server.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startMcpServer } from "#support/vendors/mcp-server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const SECRET = "Bearer canary-mcp-71";
 const headers = [{ name: "Authorization", value: SECRET }];

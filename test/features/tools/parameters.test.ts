@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
 import { startEndpoint } from "#support/endpoint.ts";
-import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
+import { callingOnce, startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const endpoint = await startEndpoint();
 const model = await startScriptedModel();

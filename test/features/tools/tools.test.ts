@@ -7,11 +7,11 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "nod
 import { LIMITS } from "#core/limits.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import { createOutbound } from "#outbound/request.ts";
-import { rowsBeside, runBeside } from "#support/beside.ts";
-import { isOverPostgres } from "#support/engines.ts";
+import { rowsBeside, runBeside } from "#support/databases/beside.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
+import { isOverPostgres } from "#support/engines.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { callingOnce, startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const endpoint = await startEndpoint();

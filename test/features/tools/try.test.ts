@@ -4,7 +4,7 @@ import { after, beforeEach, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { createAddressPolicy } from "#outbound/addresses.ts";
 import { mayNotBeCalled } from "#outbound/unreachable.ts";
-import { rowsBeside } from "#support/beside.ts";
+import { rowsBeside } from "#support/databases/beside.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startTestServer } from "#support/server.ts";
 

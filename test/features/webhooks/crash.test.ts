@@ -8,8 +8,8 @@ import { test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { askUntil } from "#support/asking.ts";
 import { startProcess, type Running } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver, type Received } from "#support/webhook-receiver.ts";
 
 const isLong = process.env.PROOF === "long";

@@ -7,10 +7,10 @@ import { nextTurn } from "#core/system.ts";
 import { createRelay } from "#features/webhooks/relay.ts";
 import type { Delivery, Endpoint, Head, WebhookStore } from "#features/webhooks/webhooks.ts";
 import { askUntil } from "#support/asking.ts";
-import { loneCluster } from "#support/cluster.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { loneCluster } from "#support/nodes/cluster.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const model = await startScriptedModel();

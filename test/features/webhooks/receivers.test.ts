@@ -8,8 +8,8 @@ import { gzipSync } from "node:zlib";
 import { LIMITS } from "#core/limits.ts";
 import { askUntil } from "#support/asking.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { startTestServer } from "#support/server.ts";
+import { selfSignedCertificate } from "#support/vendors/realtime-server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
 const system = createManualSystem();

@@ -5,8 +5,8 @@ import { Webhook } from "standardwebhooks";
 import { accountEvent } from "#support/account-events.ts";
 import { askUntil } from "#support/asking.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver, type Received } from "#support/webhook-receiver.ts";
 
 const LOOPBACK = { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };

@@ -4,7 +4,7 @@ import { registerHooks } from "node:module";
 import { test } from "node:test";
 import { createSystem } from "#core/system.ts";
 import { createSmtpMailer } from "#providers/mail/smtp.ts";
-import { startMailServer } from "#support/mail-server.ts";
+import { startMailServer } from "#support/vendors/mail-server.ts";
 
 const MAIL = { to: "ana@example.com", subject: "One", text: "Two" };
 

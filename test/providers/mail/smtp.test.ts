@@ -8,7 +8,7 @@ import { ProviderError } from "#core/faults.ts";
 import { createSystem, type System } from "#core/system.ts";
 import { createSmtpMailer } from "#providers/mail/smtp.ts";
 import { createHastySystem } from "#support/hasty-system.ts";
-import { startMailServer } from "#support/mail-server.ts";
+import { startMailServer } from "#support/vendors/mail-server.ts";
 
 const FROM = "Parley <parley@example.com>";
 const MAIL = { to: "ana@example.com", subject: "Jemand wartet: grüß dich", text: "Größe\n.\nEnde" };

@@ -13,7 +13,7 @@ import {
   type ModelCatalogOptions,
 } from "#providers/models/catalog.ts";
 import type { LanguageModel, ModelRequest } from "#providers/models/port.ts";
-import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
+import { startScriptedModel, type ScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const REQUEST: ModelRequest = {
   messages: [

@@ -19,8 +19,8 @@ import {
   END,
   assertProviderError,
   type Reply,
-} from "#support/model-calls.ts";
-import { startScriptedModel, type Plan } from "#support/scripted-model.ts";
+} from "#support/vendors/model-calls.ts";
+import { startScriptedModel, type Plan } from "#support/vendors/scripted-model.ts";
 
 test("[MO17] transient refusals are retried twice after a random wait", async (t) => {
   for (const status of [408, 409, 429, 500, 503]) {

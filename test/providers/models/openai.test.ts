@@ -17,8 +17,8 @@ import {
   END,
   assertProviderError,
   type Reply,
-} from "#support/model-calls.ts";
-import { startScriptedModel, type Plan } from "#support/scripted-model.ts";
+} from "#support/vendors/model-calls.ts";
+import { startScriptedModel, type Plan } from "#support/vendors/scripted-model.ts";
 
 test("[MO1] the chat path is appended to a base address and kept in a full one", async (t) => {
   const { server } = await setUp(t, null);

@@ -1,7 +1,7 @@
 // Models that think before they answer, as their servers send it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DONE, END, REQUEST, adaptor, ask, chunk, never, setUp } from "#support/model-calls.ts";
+import { DONE, END, REQUEST, adaptor, ask, chunk, never, setUp } from "#support/vendors/model-calls.ts";
 import type { ModelDelta, ModelFunctionCall } from "#providers/models/port.ts";
 
 const said = (...contents: string[]): string =>

@@ -10,10 +10,10 @@ import { createAzureVoice } from "#providers/speech/azure/azure-voice.ts";
 import type {
   SynthesisEvent, SynthesisOptions, TranscriptEvent, TranscriptionOptions,
 } from "#providers/speech/port.ts";
-import { AZURE, azureSound, KEY } from "#support/hearing-vendors.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { createReceived } from "#support/received.ts";
-import { startVendorServer, type VendorPeer } from "#support/vendor-socket-server.ts";
+import { AZURE, azureSound, KEY } from "#support/vendors/hearing-vendors.ts";
+import { startVendorServer, type VendorPeer } from "#support/vendors/vendor-socket-server.ts";
 
 const log = createLogger("silent");
 const closings: (() => Promise<void> | void)[] = [];

@@ -8,9 +8,9 @@ import { createCartesiaVoice } from "#providers/speech/cartesia/cartesia-voice.t
 import { ANSWER_MS } from "#providers/speech/synthesis-link.ts";
 import type { SynthesisEvent, SynthesisOptions } from "#providers/speech/port.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { createReceived } from "#support/received.ts";
-import { startVendorServer, type VendorPeer } from "#support/vendor-socket-server.ts";
+import { selfSignedCertificate } from "#support/vendors/realtime-server.ts";
+import { startVendorServer, type VendorPeer } from "#support/vendors/vendor-socket-server.ts";
 
 const KEY = "a-key-of-the-vendor";
 const closings: (() => Promise<void> | void)[] = [];

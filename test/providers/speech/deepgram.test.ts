@@ -11,8 +11,8 @@ import { enduringTranscribers } from "#providers/speech/fallback/enduring.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { BACKLOG_MS } from "#providers/speech/recognition-link.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { startDeepgramServer } from "#support/deepgram-server.ts";
 import { createReceived } from "#support/received.ts";
+import { startDeepgramServer } from "#support/vendors/deepgram-server.ts";
 
 const KEY = "a-key-of-the-vendor";
 const log = createLogger("silent");

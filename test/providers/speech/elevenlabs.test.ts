@@ -11,11 +11,11 @@ import { SPARE_MS, SPARES_MAX } from "#providers/speech/spare-lines.ts";
 import { ALIGNMENT_CHARS_MAX } from "#providers/speech/elevenlabs/elevenlabs-words.ts";
 import type { SynthesisEvent } from "#providers/speech/port.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
+import { createReceived } from "#support/received.ts";
 import {
   asked, askedPeer, audioOf, closeServing, closingPeer, createFor, HOSTILE, KEY, opened, serving,
   speaking, speakWhole, speechOf, spokenAt, VOICE,
-} from "#support/elevenlabs-server.ts";
-import { createReceived } from "#support/received.ts";
+} from "#support/vendors/elevenlabs-server.ts";
 
 after(closeServing);
 

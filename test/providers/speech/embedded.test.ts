@@ -14,7 +14,7 @@ import { createPocketSphinx } from "#providers/speech/embedded/pocketsphinx.ts";
 import type {
   SynthesisEvent, SynthesisOptions, SynthesisStream, Synthesizer, TranscriptEvent,
 } from "#providers/speech/port.ts";
-import { wordErrors, wordsOf } from "#support/heard-words.ts";
+import { wordErrors, wordsOf } from "#support/calls/heard-words.ts";
 import { createReceived, type Received } from "#support/received.ts";
 
 const log = createLogger("silent");

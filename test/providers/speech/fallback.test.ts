@@ -19,14 +19,14 @@ import type {
   SynthesisEvent, SynthesisOptions, Synthesizer, Transcriber, TranscriptEvent,
 } from "#providers/speech/port.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
+import { createReceived, type Received } from "#support/received.ts";
 import {
   startDeepgramServer, type DeepgramPeer, type DeepgramServer,
-} from "#support/deepgram-server.ts";
-import { speechOf, startElevenLabsServer } from "#support/elevenlabs-server.ts";
-import { HEARING_VENDORS } from "#support/hearing-vendors.ts";
-import { startOpenAiAudioServer } from "#support/openai-audio-server.ts";
-import { createReceived, type Received } from "#support/received.ts";
-import { startVendorServer } from "#support/vendor-socket-server.ts";
+} from "#support/vendors/deepgram-server.ts";
+import { speechOf, startElevenLabsServer } from "#support/vendors/elevenlabs-server.ts";
+import { HEARING_VENDORS } from "#support/vendors/hearing-vendors.ts";
+import { startOpenAiAudioServer } from "#support/vendors/openai-audio-server.ts";
+import { startVendorServer } from "#support/vendors/vendor-socket-server.ts";
 
 const RATE = 16_000;
 const FRAME = RATE / 50;

@@ -9,10 +9,10 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createGeminiLive } from "#providers/speech/gemini/gemini-live.ts";
 import type { SpeechToSpeechEvent, SpeechToSpeechOptions } from "#providers/speech/port.ts";
-import { startGeminiServer, type GeminiReply } from "#support/gemini-server.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { createReceived, type Received } from "#support/received.ts";
-import { startVendorServer } from "#support/vendor-socket-server.ts";
+import { startGeminiServer, type GeminiReply } from "#support/vendors/gemini-server.ts";
+import { startVendorServer } from "#support/vendors/vendor-socket-server.ts";
 
 const KEY = "a-key-of-the-vendor";
 const MODEL = "gemini-3.8-live";

@@ -8,7 +8,7 @@ import { monoWav } from "#audio/wav.ts";
 import { createGoogleVoice } from "#providers/speech/google/google-voice.ts";
 import type { SynthesisEvent, SynthesisOptions } from "#providers/speech/port.ts";
 import { createReceived } from "#support/received.ts";
-import { startVendorServer, type VendorPost } from "#support/vendor-socket-server.ts";
+import { startVendorServer, type VendorPost } from "#support/vendors/vendor-socket-server.ts";
 
 const KEY = "a-key-of-the-vendor";
 const closings: (() => Promise<void> | void)[] = [];

@@ -9,8 +9,8 @@ import { createOpenAiSpeech } from "#providers/speech/openai/openai-speech.ts";
 import { createOpenAiTranscription } from "#providers/speech/openai/openai-transcription.ts";
 import type { VendorHttpLimits } from "#providers/speech/vendor-http.ts";
 import type { SynthesisEvent, TranscriptEvent } from "#providers/speech/port.ts";
-import { startOpenAiAudioServer } from "#support/openai-audio-server.ts";
 import { createReceived } from "#support/received.ts";
+import { startOpenAiAudioServer } from "#support/vendors/openai-audio-server.ts";
 
 const KEY = "a-key-of-the-vendor";
 const common = { key: KEY, model: "a-model", system: createSystem(), log: createLogger("silent") };

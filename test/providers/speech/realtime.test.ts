@@ -12,11 +12,11 @@ import { createSystem } from "#core/system.ts";
 import { createOpenAiRealtime } from "#providers/speech/openai/openai-realtime.ts";
 import type { SpeechToSpeechEvent, SpeechToSpeechOptions } from "#providers/speech/port.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { startDeepgramServer } from "#support/deepgram-server.ts";
+import { createReceived, type Received } from "#support/received.ts";
+import { startDeepgramServer } from "#support/vendors/deepgram-server.ts";
 import {
   selfSignedCertificate, startRealtimeServer, type RealtimeServerOptions,
-} from "#support/realtime-server.ts";
-import { createReceived, type Received } from "#support/received.ts";
+} from "#support/vendors/realtime-server.ts";
 
 const KEY = "a-key-of-the-vendor";
 const log = createLogger("silent");

@@ -9,8 +9,8 @@ import { createLogger } from "#core/logger.ts";
 import type { TranscriptEvent } from "#providers/speech/port.ts";
 import { findSherpaModel } from "#config/sherpa-model.ts";
 import { createSherpa, sherpaMissing } from "#providers/speech/embedded/sherpa.ts";
-import { writeLoudnessModel } from "#support/sherpa-folder.ts";
 import { createReceived } from "#support/received.ts";
+import { writeLoudnessModel } from "#support/vendors/sherpa-folder.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-sherpa-"));
 after(() => rmSync(folder, { recursive: true }));

@@ -12,13 +12,13 @@ import { createGladia } from "#providers/speech/gladia/gladia.ts";
 import { ANSWER_WAIT_MS } from "#providers/speech/pieces.ts";
 import type { TranscriptEvent, TranscriptionOptions } from "#providers/speech/port.ts";
 import type { VendorArgs } from "#providers/speech/engines.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
+import { createReceived } from "#support/received.ts";
 import {
   ASSEMBLYAI, CARTESIA, GLADIA, HEARING_VENDORS, KEY, SONIOX, type HearingVendor,
-} from "#support/hearing-vendors.ts";
-import { createManualSystem } from "#support/manual-clock.ts";
-import { selfSignedCertificate } from "#support/realtime-server.ts";
-import { createReceived } from "#support/received.ts";
-import { startVendorServer } from "#support/vendor-socket-server.ts";
+} from "#support/vendors/hearing-vendors.ts";
+import { selfSignedCertificate } from "#support/vendors/realtime-server.ts";
+import { startVendorServer } from "#support/vendors/vendor-socket-server.ts";
 
 const log = createLogger("silent");
 const closings: (() => Promise<void> | void)[] = [];

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
+import { askForPerson, assertAccessible, startHost } from "#support/pages/widget-page.ts";
 import { newAssistant } from "#support/server.ts";
-import { askForPerson, assertAccessible, startHost } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const { server, browser, withDashboard, close } = await startDashboard();

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ROUTE_RIGHTS } from "#app/rights.ts";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
 import { DEEDS, detailsOf, objectOf, type Entry } from "#ui/dashboard/pages/audit/deeds.ts";
 

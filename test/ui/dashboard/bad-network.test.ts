@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
 import { memberOf, PASSWORD } from "#support/members.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
 import { createStereoRecorder } from "#audio/wav.ts";
-import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
-import { placedCalls, QUALITY, TURN } from "#support/placed-calls.ts";
+import { placedCalls, QUALITY, TURN } from "#support/carriers/placed-calls.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, testDataDir } from "#support/server.ts";
 
 const skip = noBrowser();

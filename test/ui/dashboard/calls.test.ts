@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
-import { openFrontDoor } from "#support/front-door.ts";
-import { placedCalls } from "#support/placed-calls.ts";
+import { placedCalls } from "#support/carriers/placed-calls.ts";
+import { ALL_FREE, noBrowser, until, WATCH } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
+import { openFrontDoor } from "#support/pages/front-door.ts";
 import { newAssistant, startTestServer, testDataDir, type TestServer } from "#support/server.ts";
 
 const skip = noBrowser();

@@ -6,9 +6,9 @@ import { dayAfter } from "#core/days.ts";
 import { LIMITS } from "#core/limits.ts";
 import { dayAt } from "#core/zones.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
-import { outreachOf } from "#support/outreach.ts";
+import { outreachOf } from "#support/calls/outreach.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();

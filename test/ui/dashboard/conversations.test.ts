@@ -4,14 +4,14 @@ import assert from "node:assert/strict";
 import { readFileSync, rmSync } from "node:fs";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { openFrontDoor } from "#support/front-door.ts";
-import { callingOnce } from "#support/scripted-model.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
+import { openFrontDoor } from "#support/pages/front-door.ts";
 import {
   newAssistant, newConversation, openBeside, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
+import { callingOnce } from "#support/vendors/scripted-model.ts";
 
 const skip = noBrowser();
 const dataDir = testDataDir();

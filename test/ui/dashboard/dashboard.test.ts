@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { bundlePage } from "#ui/build.ts";
-import { noBrowser, until } from "#support/browser.ts";
-import { drawn, startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { drawn, startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();

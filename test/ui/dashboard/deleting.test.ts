@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
-import { noBrowser } from "#support/browser.ts";
-import { drawn, startDashboard } from "#support/dashboard-page.ts";
-import { placedCalls } from "#support/placed-calls.ts";
+import { placedCalls } from "#support/carriers/placed-calls.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { drawn, startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();

@@ -7,12 +7,12 @@ import { test } from "node:test";
 import type { Page } from "playwright-core";
 import { ask } from "#support/api.ts";
 import { askUntil } from "#support/asking.ts";
-import { noBrowser, openBrowser, type TestBrowser } from "#support/browser.ts";
 import { freePorts } from "#support/free-ports.ts";
+import { noBrowser, openBrowser, type TestBrowser } from "#support/pages/browser.ts";
+import { askForPerson, type Seen, startHost } from "#support/pages/widget-page.ts";
 import { startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
-import { askForPerson, type Seen, startHost } from "#support/widget-page.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 // The suite has its quiet form in inbox.test.ts and the kill over HTTP in desk-crash.test.ts.
 const skip = noBrowser() || (process.env.PROOF !== "long" && "it is long: npm run prove");

@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { wavOf } from "#support/calls/wav.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
-import { wavOf } from "#support/wav.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;

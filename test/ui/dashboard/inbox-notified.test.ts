@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { askUntil } from "#support/asking.ts";
-import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
-import { startPushService, type PushBrowser } from "#support/push-service.ts";
+import { ALL_FREE, noBrowser, until, WATCH } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
+import { startPushService, type PushBrowser } from "#support/vendors/push-service.ts";
 
 const skip = noBrowser();
 const dashboard = await startDashboard({}, "refused", "whole");

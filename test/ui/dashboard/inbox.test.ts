@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard, type Shown } from "#support/dashboard-page.ts";
-import { newKnowledgebase, uploadFile, whenRead } from "#support/knowledge.ts";
+import { newKnowledgebase, uploadFile, whenRead } from "#support/documents/knowledge.ts";
 import { memberOf } from "#support/members.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { startDashboard, type Shown } from "#support/pages/dashboard-page.ts";
+import { askForPerson, isAnswered, openTab, startHost } from "#support/pages/widget-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { askForPerson, isAnswered, openTab, startHost } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const dashboard = await startDashboard();

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { askUntil } from "#support/asking.ts";
-import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();

@@ -8,11 +8,11 @@ import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { keysOfDashboard, languages, problemsOf, readCatalog } from "#scripts/texts.ts";
 import { translatable } from "#ui/translatable.ts";
-import { noBrowser, openBrowser } from "#support/browser.ts";
-import { cutHeadings } from "#support/dashboard-page.ts";
-import { dataRoot } from "#support/data-folder.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { dataRoot } from "#support/databases/data-folder.ts";
+import { noBrowser, openBrowser } from "#support/pages/browser.ts";
+import { cutHeadings } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = noBrowser();
 const timeout = 240_000;

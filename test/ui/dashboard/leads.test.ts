@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
-import { makeXlsx } from "#support/office.ts";
-import { outreachOf } from "#support/outreach.ts";
+import { outreachOf } from "#support/calls/outreach.ts";
+import { makeXlsx } from "#support/documents/office.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();

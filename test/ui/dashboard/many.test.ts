@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { noBrowser, until } from "#support/browser.ts";
-import { cutHeadings, startDashboard } from "#support/dashboard-page.ts";
-import { outreachOf } from "#support/outreach.ts";
-import { placedCalls } from "#support/placed-calls.ts";
+import { outreachOf } from "#support/calls/outreach.ts";
+import { placedCalls } from "#support/carriers/placed-calls.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { cutHeadings, startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();

@@ -2,9 +2,9 @@
 // other's unseen, and what can be done to a member can be reached at every width.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
 import { memberOf } from "#support/members.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();

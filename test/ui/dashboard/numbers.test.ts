@@ -1,11 +1,11 @@
 // Numbers in the dashboard: buying, naming and giving up, and SIP trunks. Twilio is a double.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { startTwilioNumbers } from "#support/carriers/twilio-numbers-server.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
-import { newTrunk, TRUNKS } from "#support/sip-trunks.ts";
-import { startTwilioNumbers } from "#support/twilio-numbers-server.ts";
+import { newTrunk, TRUNKS } from "#support/sip/sip-trunks.ts";
 
 const skip = noBrowser();
 const twilio = await startTwilioNumbers();

@@ -1,8 +1,8 @@
 // Signing in to the dashboard at an OpenID provider, in a real browser.
 import { after, test } from "node:test";
-import { noBrowser, openBrowser } from "#support/browser.ts";
-import { SIGN_IN_ROUTES, startOpenIdProvider } from "#support/openid.ts";
+import { noBrowser, openBrowser } from "#support/pages/browser.ts";
 import { startTestServer } from "#support/server.ts";
+import { SIGN_IN_ROUTES, startOpenIdProvider } from "#support/vendors/openid.ts";
 
 const skip = noBrowser();
 

@@ -5,8 +5,8 @@ import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { ticksOf } from "#ui/dashboard/kit/ticks.ts";
 import { openWriter } from "#storage/engines/sqlite/database.ts";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();

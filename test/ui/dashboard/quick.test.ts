@@ -2,8 +2,8 @@
 // their way once it has.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();

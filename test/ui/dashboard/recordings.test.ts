@@ -5,10 +5,10 @@ import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { createStereoRecorder } from "#audio/wav.ts";
-import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { sineOf } from "#support/calls/spectrum.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, testDataDir } from "#support/server.ts";
-import { sineOf } from "#support/spectrum.ts";
 
 const skip = noBrowser();
 const dataDir = testDataDir();

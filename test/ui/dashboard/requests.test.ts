@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page, Request } from "playwright-core";
-import { noBrowser } from "#support/browser.ts";
-import { drawn, startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { drawn, startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();

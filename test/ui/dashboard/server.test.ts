@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { VERSION } from "#core/version.ts";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
 import { withoutPostgres } from "#support/engines.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { openPostgres } from "#storage/engines/postgres/storage.ts";
+import { virginDatabase } from "#support/databases/virgin-database.ts";
 import { testDataDir } from "#support/server.ts";
-import { virginDatabase } from "#support/virgin-database.ts";
 
 const skip = noBrowser();
 

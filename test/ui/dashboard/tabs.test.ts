@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { BrowserContext, Page, WebSocket } from "playwright-core";
-import { noBrowser } from "#support/browser.ts";
-import { seriousOf, startDashboard } from "#support/dashboard-page.ts";
 import { memberOf, PASSWORD } from "#support/members.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { seriousOf, startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();

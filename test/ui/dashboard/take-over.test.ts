@@ -2,10 +2,10 @@
 // caller is a program with a socket of its own.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
-import { drawn, startDashboard } from "#support/dashboard-page.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
+import { ALL_FREE, noBrowser, until, WATCH } from "#support/pages/browser.ts";
+import { drawn, startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
 
 const skip = noBrowser();
 const { model, server, withDashboard, close } = await startDashboard({}, "beeps");

@@ -8,15 +8,15 @@ import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import type { Page } from "playwright-core";
 import { createSystem } from "#core/system.ts";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
-import { makePdf } from "#support/documents.ts";
+import { startTwilioNumbers } from "#support/carriers/twilio-numbers-server.ts";
+import { makePdf } from "#support/documents/documents.ts";
 import { startEndpoint } from "#support/endpoint.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 import {
   startStripeServer, STRIPE_KEY, STRIPE_SECRET, stripeReport,
-} from "#support/stripe-server.ts";
-import { startTwilioNumbers } from "#support/twilio-numbers-server.ts";
+} from "#support/vendors/stripe-server.ts";
 
 const skip = noBrowser();
 const twilio = await startTwilioNumbers();

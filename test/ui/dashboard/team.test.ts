@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { callTicket, WebCaller } from "#support/calls/web-caller.ts";
 import { memberOf, PASSWORD } from "#support/members.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { newTrunk } from "#support/sip-trunks.ts";
-import { callTicket, WebCaller } from "#support/web-caller.ts";
+import { newTrunk } from "#support/sip/sip-trunks.ts";
 
 const skip = noBrowser();
 const timeout = 240_000;

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { askUntil } from "#support/asking.ts";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
-import { newKnowledgebase, uploadFile } from "#support/knowledge.ts";
+import { newKnowledgebase, uploadFile } from "#support/documents/knowledge.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();

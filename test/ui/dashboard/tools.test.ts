@@ -5,11 +5,11 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { askUntil } from "#support/asking.ts";
-import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { startMcpServer } from "#support/mcp-server.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant } from "#support/server.ts";
+import { startMcpServer } from "#support/vendors/mcp-server.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();

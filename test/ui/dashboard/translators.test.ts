@@ -1,8 +1,8 @@
 // The dashboard while the browser translates it: what translators do to a page, done by a script.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();

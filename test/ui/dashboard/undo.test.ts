@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
-import { noBrowser } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { newTrunk } from "#support/sip-trunks.ts";
+import { newTrunk } from "#support/sip/sip-trunks.ts";
 
 const skip = noBrowser();
 const { server, withDashboard, close } = await startDashboard();

@@ -5,12 +5,12 @@ import { readFileSync } from "node:fs";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import type { Page } from "playwright-core";
-import { noBrowser } from "#support/browser.ts";
-import { overhangOf, seriousOf, startDashboard } from "#support/dashboard-page.ts";
+import { startTwilioNumbers } from "#support/carriers/twilio-numbers-server.ts";
+import { newKnowledgebase, uploadFile } from "#support/documents/knowledge.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { newKnowledgebase, uploadFile } from "#support/knowledge.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { overhangOf, seriousOf, startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { startTwilioNumbers } from "#support/twilio-numbers-server.ts";
 
 const skip = noBrowser();
 const twilio = await startTwilioNumbers();

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { Webhook } from "standardwebhooks";
-import { noBrowser, until } from "#support/browser.ts";
-import { startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 

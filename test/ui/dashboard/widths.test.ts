@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
 import { askUntil } from "#support/asking.ts";
-import { noBrowser } from "#support/browser.ts";
-import { overhangOf, startDashboard } from "#support/dashboard-page.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { overhangOf, startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();

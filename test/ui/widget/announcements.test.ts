@@ -1,8 +1,8 @@
 // What the chat announces to screen readers while a reply is written, in a real browser.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser, until } from "#support/browser.ts";
-import { isAnswered, open, startWorld } from "#support/widget-page.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { isAnswered, open, startWorld } from "#support/pages/widget-page.ts";
 
 const skip = noBrowser();
 const { withWidget, held, close } = await startWorld();

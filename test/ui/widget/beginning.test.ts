@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import { isOn } from "#ui/widget/greeting.ts";
-import { noBrowser } from "#support/browser.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { assertAccessible, startWorld } from "#support/pages/widget-page.ts";
 import { newAssistant } from "#support/server.ts";
-import { assertAccessible, startWorld } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const { server, host, withWidget, close } = await startWorld();

@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { bundlePage } from "#ui/build.ts";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
-import { ALL_FREE, noBrowser, until, WATCH } from "#support/browser.ts";
-import { MicrophoneSocket } from "#support/microphone-socket.ts";
+import { ALL_FREE, noBrowser, until, WATCH } from "#support/pages/browser.ts";
+import { MicrophoneSocket } from "#support/pages/microphone-socket.ts";
+import { isAnswered, open, startWorld, strictPolicy, type Seen } from "#support/pages/widget-page.ts";
 import { newAssistant } from "#support/server.ts";
-import { isAnswered, open, startWorld, strictPolicy, type Seen } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const { model, server, withWidget, close } = await startWorld("beeps");

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createSystem } from "#core/system.ts";
-import { noBrowser, until } from "#support/browser.ts";
-import { isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { isAnswered, open, startWorld, type Seen } from "#support/pages/widget-page.ts";
 
 const skip = noBrowser();
 const real = createSystem();

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { noBrowser, until } from "#support/browser.ts";
-import { drawn } from "#support/dashboard-page.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { drawn } from "#support/pages/dashboard-page.ts";
+import { isAnswered, open, startWorld } from "#support/pages/widget-page.ts";
 import { newAssistant } from "#support/server.ts";
-import { isAnswered, open, startWorld } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const { model, server, withWidget, held, close } = await startWorld();

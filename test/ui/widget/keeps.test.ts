@@ -2,10 +2,10 @@
 // conversation in all tabs of a browser.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser } from "#support/browser.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { isAnswered, open, openTab, startWorld, type Seen } from "#support/pages/widget-page.ts";
 import { assistantBody, newAssistant, newConversation } from "#support/server.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
-import { isAnswered, open, openTab, startWorld, type Seen } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Locator } from "playwright-core";
-import { noBrowser, until } from "#support/browser.ts";
-import { isAnswered, open, startWorld } from "#support/widget-page.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { isAnswered, open, startWorld } from "#support/pages/widget-page.ts";
 
 const skip = noBrowser();
 const { withWidget, close } = await startWorld();

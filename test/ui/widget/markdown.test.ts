@@ -5,9 +5,9 @@ import { after, test } from "node:test";
 import { programFile } from "#core/program.ts";
 import { bundlePage } from "#ui/build.ts";
 import { linkPage } from "#ui/link.ts";
-import { noBrowser } from "#support/browser.ts";
 import { askUntil } from "#support/asking.ts";
-import { isAnswered, open, startWorld, strictPolicy, type Seen } from "#support/widget-page.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { isAnswered, open, startWorld, strictPolicy, type Seen } from "#support/pages/widget-page.ts";
 
 const skip = noBrowser();
 const { model, server, withWidget, held, close } = await startWorld();

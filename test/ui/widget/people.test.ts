@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { noBrowser } from "#support/browser.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { assertAccessible, isAnswered, open, startWorld, type Seen } from "#support/pages/widget-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
-import { assertAccessible, isAnswered, open, startWorld, type Seen } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const { model, server, withWidget, close } = await startWorld();

@@ -5,11 +5,11 @@ import { createHmac } from "node:crypto";
 import { after, test } from "node:test";
 import { LIMITS } from "#core/limits.ts";
 import { createSystem, type System } from "#core/system.ts";
-import { noBrowser } from "#support/browser.ts";
-import { newAssistant, openBeside } from "#support/server.ts";
+import { noBrowser } from "#support/pages/browser.ts";
 import {
   isAnswered, open, openPage, openTab, startWorld, type Seen,
-} from "#support/widget-page.ts";
+} from "#support/pages/widget-page.ts";
+import { newAssistant, openBeside } from "#support/server.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;

@@ -2,8 +2,8 @@
 // does not do as Safari does cannot be seen in it (../webkit.test.ts).
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { noBrowser, until } from "#support/browser.ts";
-import { isAnswered, open, startWorld } from "#support/widget-page.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
+import { isAnswered, open, startWorld } from "#support/pages/widget-page.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;

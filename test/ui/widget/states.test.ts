@@ -4,11 +4,11 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { createSystem } from "#core/system.ts";
-import { noBrowser, until } from "#support/browser.ts";
-import { newAssistant, openBeside } from "#support/server.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
 import {
   isAnswered, measureLoad, open, startWorld, type Seen,
-} from "#support/widget-page.ts";
+} from "#support/pages/widget-page.ts";
+import { newAssistant, openBeside } from "#support/server.ts";
 
 const skip = noBrowser();
 const timeout = 180_000;

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { loadWidgetTexts } from "#features/conversations/visitors/widget-texts.ts";
-import { noBrowser } from "#support/browser.ts";
+import { noBrowser } from "#support/pages/browser.ts";
+import { startWorld } from "#support/pages/widget-page.ts";
 import { newAssistant } from "#support/server.ts";
-import { startWorld } from "#support/widget-page.ts";
 
 const skip = noBrowser();
 const ROOT = join(import.meta.dirname, "../../..");

@@ -6,12 +6,12 @@ import { readFileSync } from "node:fs";
 import { after, test } from "node:test";
 import { bundlePage } from "#ui/build.ts";
 import { contrast, inkOn, palette, parseColour, readableOn } from "#ui/widget/colour.ts";
-import { noBrowser, until } from "#support/browser.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { newAssistant } from "#support/server.ts";
+import { noBrowser, until } from "#support/pages/browser.ts";
 import {
   HOSTILE, isAnswered, open, openPage, startWorld, type Seen,
-} from "#support/widget-page.ts";
+} from "#support/pages/widget-page.ts";
+import { newAssistant } from "#support/server.ts";
 
 const skip = noBrowser();
 const { model, server, host, browser, withWidget, held, close } = await startWorld();

@@ -7,13 +7,13 @@ import { after, test } from "node:test";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
 import { askUntil } from "#support/asking.ts";
-import { MicrophoneSocket } from "#support/microphone-socket.ts";
-import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
+import { levelAt } from "#support/calls/spectrum.ts";
+import { parseWav } from "#support/calls/wav.ts";
+import { CUSTOMER, startTwilioWorld } from "#support/carriers/server-with-twilio.ts";
+import { MicrophoneSocket } from "#support/pages/microphone-socket.ts";
 import { testDataDir } from "#support/server.ts";
+import { callingOnce, startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
-import { CUSTOMER, startTwilioWorld } from "#support/server-with-twilio.ts";
-import { levelAt } from "#support/spectrum.ts";
-import { parseWav } from "#support/wav.ts";
 
 const model = await startScriptedModel();
 const receiver = await startWebhookReceiver();

@@ -6,15 +6,15 @@ import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import twilio from "twilio";
 import { ask } from "#support/api.ts";
+import {
+  CUSTOMER, EMULATED_SID, EMULATED_TOKEN, ENV, newNumber, phoneAt, postSigned, startTwilioWorld,
+} from "#support/carriers/server-with-twilio.ts";
+import { startTwilioEmulator } from "#support/carriers/twilio-emulator.ts";
+import { openPublicDoor, startTwilioFront } from "#support/carriers/twilio-front.ts";
+import { readStream, TwilioPhone } from "#support/carriers/twilio-phone.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { startProcess } from "#support/process.ts";
 import { assistantBody, newAssistant, startTestServer, testDataDir } from "#support/server.ts";
-import { startTwilioEmulator } from "#support/twilio-emulator.ts";
-import { openPublicDoor, startTwilioFront } from "#support/twilio-front.ts";
-import { readStream, TwilioPhone } from "#support/twilio-phone.ts";
-import {
-  CUSTOMER, EMULATED_SID, EMULATED_TOKEN, ENV, newNumber, phoneAt, postSigned, startTwilioWorld,
-} from "#support/server-with-twilio.ts";
 
 const world = await startTwilioWorld();
 after(() => world.close());

@@ -3,10 +3,10 @@
 // tried.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { PlivoPhone, type PlivoPhoneOptions } from "#support/plivo-phone.ts";
-import { postAsPlivo } from "#support/plivo-server.ts";
-import { CUSTOMER, startPlivoWorld } from "#support/server-with-plivo.ts";
-import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
+import { PlivoPhone, type PlivoPhoneOptions } from "#support/carriers/plivo-phone.ts";
+import { postAsPlivo } from "#support/carriers/plivo-server.ts";
+import { CUSTOMER, startPlivoWorld } from "#support/carriers/server-with-plivo.ts";
+import { callingOnce, startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const world = await startPlivoWorld({

@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync, randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import { decodeClientState, encodeClientState } from "#providers/carriers/hosted/dialect-table.ts";
-import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
-import { TelnyxPhone } from "#support/telnyx-phone.ts";
-import { postSigned, TELNYX_CONNECTION, webhookOf, type TelnyxCall } from "#support/telnyx-server.ts";
-import { CUSTOMER, startTelnyxWorld } from "#support/server-with-telnyx.ts";
+import { CUSTOMER, startTelnyxWorld } from "#support/carriers/server-with-telnyx.ts";
+import { TelnyxPhone } from "#support/carriers/telnyx-phone.ts";
+import { postSigned, TELNYX_CONNECTION, webhookOf, type TelnyxCall } from "#support/carriers/telnyx-server.ts";
+import { callingOnce, startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const world = await startTelnyxWorld({

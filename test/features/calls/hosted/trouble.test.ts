@@ -2,9 +2,9 @@
 // and keys that are pressed over what the assistant says.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
-import { startTwilioWorld } from "#support/server-with-twilio.ts";
-import type { Behaviour } from "#support/twilio-front.ts";
+import { startTwilioWorld } from "#support/carriers/server-with-twilio.ts";
+import type { Behaviour } from "#support/carriers/twilio-front.ts";
+import { callingOnce, startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const world = await startTwilioWorld({

@@ -2,11 +2,11 @@
 // by a phone that does what Vonage's documentation says. No live account was tried.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { callingOnce, startScriptedModel } from "#support/scripted-model.ts";
-import { VonagePhone } from "#support/vonage-phone.ts";
-import { postVonage, type VonageOrder } from "#support/vonage-server.ts";
-import { vonageBearer } from "#support/vonage-signing.ts";
-import { CUSTOMER, startVonageWorld } from "#support/server-with-vonage.ts";
+import { CUSTOMER, startVonageWorld } from "#support/carriers/server-with-vonage.ts";
+import { VonagePhone } from "#support/carriers/vonage-phone.ts";
+import { postVonage, type VonageOrder } from "#support/carriers/vonage-server.ts";
+import { vonageBearer } from "#support/carriers/vonage-signing.ts";
+import { callingOnce, startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const model = await startScriptedModel();
 const world = await startVonageWorld({

@@ -7,7 +7,7 @@ import {
   reduceTimers, TIMERS_START, timerSettingsOf,
   type TimerEvent, type TimerSettings, type TimerState,
 } from "#features/calls/voice/turns/call-timers.ts";
-import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
+import { VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
 
 const SETTINGS: TimerSettings = {
   keypad: { timeoutMs: 5000, stopKey: "#" },

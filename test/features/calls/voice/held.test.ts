@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LegEvent } from "#providers/carriers/port.ts";
-import { lines, playCall } from "#support/calls-by-clock.ts";
+import { lines, playCall } from "#support/calls/calls-by-clock.ts";
 
 const GREETING = "Hello and welcome to our little shop at the corner of the street.";
 const MINUTE_MS = 60_000;

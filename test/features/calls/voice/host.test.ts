@@ -9,7 +9,7 @@ import { createLogger } from "#core/logger.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "#providers/speech/loopback.ts";
-import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
+import { VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
 const RATE = 16_000;

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { createSoundEnd, soundBeginsMs } from "#audio/audible.ts";
 import { loopbackVad } from "#providers/speech/loopback.ts";
 import type { Synthesizer, Vad } from "#providers/speech/port.ts";
-import { playCall, VOICE_SETTINGS } from "#support/calls-by-clock.ts";
+import { playCall, VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
 
 const RATE = 8000;
 const FRAME_MS = 20;

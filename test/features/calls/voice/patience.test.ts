@@ -6,8 +6,8 @@ import { timerSettingsOf } from "#features/calls/voice/turns/call-timers.ts";
 import { endingOf } from "#features/calls/voice/turns/patience.ts";
 import type { TurnEvent, TurnSettings, TurnState } from "#features/calls/voice/turns/turn-events.ts";
 import { reduceTurn, START } from "#features/calls/voice/turns/turn-taker.ts";
-import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
-import { PAUSED_TURNS, PAUSES_MS } from "#support/pauses.ts";
+import { VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
+import { PAUSED_TURNS, PAUSES_MS } from "#support/calls/pauses.ts";
 
 const FRAME_MS = 20;
 /** What a new assistant's sensitivity comes to. */

@@ -11,7 +11,7 @@ import {
   createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "#providers/speech/loopback.ts";
 import type { Transcriber } from "#providers/speech/port.ts";
-import { lines, playCall, VOICE_SETTINGS } from "#support/calls-by-clock.ts";
+import { lines, playCall, VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
 
 const ANA = { id: "key:1", name: "Ana" };
 const RATE = 16_000;

@@ -9,7 +9,7 @@ import { RealtimeSession } from "#features/calls/voice/realtime-session.ts";
 import type { VoiceSettings } from "#features/calls/voice/settings.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
 import type { SpeechToSpeechEvent } from "#providers/speech/port.ts";
-import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
+import { VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
 const RATE = 8000;

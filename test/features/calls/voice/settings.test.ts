@@ -6,7 +6,7 @@ import type { TurnEvent } from "#features/calls/voice/turns/turn-events.ts";
 import { reduceTurn, START } from "#features/calls/voice/turns/turn-taker.ts";
 import type { CallerStep } from "#providers/carriers/loopback.ts";
 import { isNoiseFiltered } from "#features/calls/voice/settings.ts";
-import { lines, playCall, VOICE_SETTINGS, wordsOnRecord } from "#support/calls-by-clock.ts";
+import { lines, playCall, VOICE_SETTINGS, wordsOnRecord } from "#support/calls/calls-by-clock.ts";
 
 const QUIET: CallerStep[] = [{ waitMs: 3_000_000 }];
 const { endpoint } = VOICE_SETTINGS;

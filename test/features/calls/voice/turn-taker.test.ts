@@ -5,8 +5,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { TurnSettings } from "#features/calls/voice/turns/turn-events.ts";
 import { reduceTurn, START } from "#features/calls/voice/turns/turn-taker.ts";
-import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
-import { createTalk, FRAME_MS, SETTINGS, SILENCE_MS, type Talk } from "#support/talk-by-hand.ts";
+import { VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
+import { createTalk, FRAME_MS, SETTINGS, SILENCE_MS, type Talk } from "#support/calls/talk-by-hand.ts";
 
 /** One question and its answer, then a long quiet. */
 function afterOneTurn(settings: Partial<TurnSettings> = {}): Talk {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { CallerStep } from "#providers/carriers/loopback.ts";
 import { pieceEnd } from "#features/calls/voice/turns/wording.ts";
-import { lines, playCall, VOICE_SETTINGS, wordsOnRecord, type PlayedCallOptions } from "#support/calls-by-clock.ts";
+import { lines, playCall, VOICE_SETTINGS, wordsOnRecord, type PlayedCallOptions } from "#support/calls/calls-by-clock.ts";
 
 const LONG = "One two three four five six seven eight nine ten eleven twelve thirteen fourteen.";
 const { interrupt } = VOICE_SETTINGS;

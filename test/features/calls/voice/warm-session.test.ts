@@ -15,7 +15,7 @@ import type { Carrier, LegEvent } from "#providers/carriers/port.ts";
 import {
   createLoopbackSynthesizer, createLoopbackTranscriber, loopbackAudio, loopbackVad,
 } from "#providers/speech/loopback.ts";
-import { VOICE_SETTINGS } from "#support/calls-by-clock.ts";
+import { VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
 interface Far {

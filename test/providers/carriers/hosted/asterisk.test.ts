@@ -11,10 +11,10 @@ import { openCodec } from "#providers/carriers/hosted/dialects.ts";
 import {
   callOf, connectDouble, CUSTOMER, joins, log, mediaOf, newToken, NUMBER, request, roomOf, system,
   talking,
-} from "#support/asterisk-caller.ts";
-import { DOUBLE_PASSWORD, DOUBLE_USER } from "#support/asterisk-double.ts";
-import { startTestServer } from "#support/server.ts";
+} from "#support/carriers/asterisk-caller.ts";
+import { DOUBLE_PASSWORD, DOUBLE_USER } from "#support/carriers/asterisk-double.ts";
 import { createReceived } from "#support/received.ts";
+import { startTestServer } from "#support/server.ts";
 
 const LIMITED = { timeout: 180_000 };
 

@@ -14,11 +14,11 @@ import {
 } from "#providers/carriers/hosted/twilio-calls.ts";
 import { connectTwiml, dialTwiml, rejectTwiml } from "#providers/carriers/hosted/twiml.ts";
 import type { LegEvent } from "#providers/carriers/port.ts";
-import { startEndpoint, type EndpointRequest } from "#support/endpoint.ts";
-import { assertOrders, type OrderOutcome } from "#support/hosted-orders.ts";
+import { assertOrders, type OrderOutcome } from "#support/carriers/hosted-orders.ts";
 import {
   EMULATED_NUMBER, EMULATED_SID, EMULATED_TOKEN, startTwilioEmulator,
-} from "#support/twilio-emulator.ts";
+} from "#support/carriers/twilio-emulator.ts";
+import { startEndpoint, type EndpointRequest } from "#support/endpoint.ts";
 
 const receiver = await startEndpoint();
 const emulator = await startTwilioEmulator(`${receiver.url}/voice?x=1`);

@@ -6,7 +6,7 @@ import { createChunkOrder, REORDER_CHUNKS } from "#providers/carriers/hosted/chu
 import { DIALECTS, type DialectName } from "#providers/carriers/hosted/dialect-table.ts";
 import { DIALECT_LIMITS, openCodec, type CarrierFrame } from "#providers/carriers/hosted/dialects.ts";
 import { LAWS } from "#providers/carriers/sip/media/g711.ts";
-import { json, LITTLE_ENDIAN, media, PCM, STORIES } from "#support/carrier-media.ts";
+import { json, LITTLE_ENDIAN, media, PCM, STORIES } from "#support/carriers/carrier-media.ts";
 
 const NAMES = Object.keys(DIALECTS) as DialectName[];
 

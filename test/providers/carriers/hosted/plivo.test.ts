@@ -12,11 +12,11 @@ import {
 import type {
   CarrierRequest, CallReport, HostedCalls, HostedDial,
 } from "#providers/carriers/hosted/port.ts";
-import { startEndpoint, type EndpointRequest } from "#support/endpoint.ts";
-import { assertOrders, type OrderOutcome } from "#support/hosted-orders.ts";
+import { assertOrders, type OrderOutcome } from "#support/carriers/hosted-orders.ts";
 import {
   PLIVO_ID, PLIVO_TOKEN, plivoHeaders, plivoSignature, startPlivoServer,
-} from "#support/plivo-server.ts";
+} from "#support/carriers/plivo-server.ts";
+import { startEndpoint, type EndpointRequest } from "#support/endpoint.ts";
 
 const receiver = await startEndpoint();
 const plivo = await startPlivoServer();

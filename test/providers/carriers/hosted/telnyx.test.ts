@@ -10,12 +10,12 @@ import type {
   CarrierRequest, HostedCalls, HostedDial, Join,
 } from "#providers/carriers/hosted/port.ts";
 import { createTelnyxCalls, type TelnyxCallsOptions } from "#providers/carriers/hosted/telnyx-calls.ts";
-import { startEndpoint, type EndpointRequest } from "#support/endpoint.ts";
-import { assertOrders, type OrderOutcome } from "#support/hosted-orders.ts";
+import { assertOrders, type OrderOutcome } from "#support/carriers/hosted-orders.ts";
 import {
   postSigned, startTelnyxServer, TELNYX_API_KEY, TELNYX_CONNECTION, TELNYX_PUBLIC_KEY,
   type Behaviour,
-} from "#support/telnyx-server.ts";
+} from "#support/carriers/telnyx-server.ts";
+import { startEndpoint, type EndpointRequest } from "#support/endpoint.ts";
 
 const receiver = await startEndpoint();
 const telnyx = await startTelnyxServer();

@@ -12,11 +12,11 @@ import {
   createVonageCalls, type VonageCallsOptions,
 } from "#providers/carriers/hosted/vonage-calls.ts";
 import { rsaKeyProblem } from "#core/keys.ts";
-import { createManualSystem } from "#support/manual-clock.ts";
+import { assertOrders, type OrderOutcome } from "#support/carriers/hosted-orders.ts";
+import { startVonageServer, VONAGE_KEY, VONAGE_PUBLIC_KEY } from "#support/carriers/vonage-server.ts";
+import { VONAGE_APPLICATION, VONAGE_SECRET, vonageBearer } from "#support/carriers/vonage-signing.ts";
 import { startEndpoint } from "#support/endpoint.ts";
-import { assertOrders, type OrderOutcome } from "#support/hosted-orders.ts";
-import { startVonageServer, VONAGE_KEY, VONAGE_PUBLIC_KEY } from "#support/vonage-server.ts";
-import { VONAGE_APPLICATION, VONAGE_SECRET, vonageBearer } from "#support/vonage-signing.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 
 const receiver = await startEndpoint();
 const vonage = await startVonageServer();

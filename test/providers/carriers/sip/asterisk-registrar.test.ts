@@ -5,18 +5,18 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
+import { accountEvent } from "#support/account-events.ts";
 import { ask } from "#support/api.ts";
+import { assertHello, assertTone, tone } from "#support/calls/tone.ts";
+import { parseWav, wavOf } from "#support/calls/wav.ts";
+import { startProcess, type Running } from "#support/process.ts";
+import { assistantBody, testDataDir } from "#support/server.ts";
 import {
   extension, line, LINE_PASSWORD, noAsterisk, startAsterisk, type Asterisk,
-} from "#support/asterisk.ts";
-import { accountEvent } from "#support/account-events.ts";
-import { RATE } from "#support/baresip.ts";
-import { startProcess, type Running } from "#support/process.ts";
-import { selfSignedCertificate, type Certificate } from "#support/realtime-server.ts";
-import { assistantBody, testDataDir } from "#support/server.ts";
-import { startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
-import { assertHello, assertTone, tone } from "#support/tone.ts";
-import { parseWav, wavOf } from "#support/wav.ts";
+} from "#support/sip/asterisk.ts";
+import { RATE } from "#support/sip/baresip.ts";
+import { startSipWorld, type SipWorld } from "#support/sip/server-with-sip.ts";
+import { selfSignedCertificate, type Certificate } from "#support/vendors/realtime-server.ts";
 
 const skip = noAsterisk();
 const LIMITED = { skip, timeout: 180_000 };

@@ -3,15 +3,15 @@
 // by the call's record here.
 import assert from "node:assert/strict";
 import { after, test, type TestContext } from "node:test";
+import { askUntil } from "#support/asking.ts";
+import { assertHello, assertTone, loud, tone } from "#support/calls/tone.ts";
+import { parseWav, wavOf } from "#support/calls/wav.ts";
 import {
   extension, line, LINE_PASSWORD, noAsterisk, startAsterisk, type Asterisk, type AsteriskEvent,
-} from "#support/asterisk.ts";
-import { askUntil } from "#support/asking.ts";
-import { noBaresip, RATE, startBaresip } from "#support/baresip.ts";
-import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
-import { startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
-import { assertHello, assertTone, loud, tone } from "#support/tone.ts";
-import { parseWav, wavOf } from "#support/wav.ts";
+} from "#support/sip/asterisk.ts";
+import { noBaresip, RATE, startBaresip } from "#support/sip/baresip.ts";
+import { startSipWorld, type SipWorld } from "#support/sip/server-with-sip.ts";
+import { startScriptedModel, type ScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = noAsterisk();
 const LIMITED = { skip, timeout: 180_000 };

@@ -7,13 +7,13 @@ import { after, test } from "node:test";
 import { accountEvent } from "#support/account-events.ts";
 import { ask } from "#support/api.ts";
 import { askUntil } from "#support/asking.ts";
-import { noBaresip, RATE, startBaresip, type Baresip } from "#support/baresip.ts";
+import { parseWav } from "#support/calls/wav.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { runCli, startProcess } from "#support/process.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
-import { trunkBody, TRUNKS } from "#support/sip-trunks.ts";
-import { parseWav } from "#support/wav.ts";
+import { noBaresip, RATE, startBaresip, type Baresip } from "#support/sip/baresip.ts";
+import { trunkBody, TRUNKS } from "#support/sip/sip-trunks.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 /** Half a minute for what the tests of warm transfers show with numbers: recovered after a kill. */
 const skip = process.env.PROOF === "long" ? noBaresip() : "npm run prove runs it";

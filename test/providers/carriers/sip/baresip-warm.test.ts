@@ -2,11 +2,11 @@
 // by what each of them wrote down: hold, briefing, the talk of the two, and who is let go when.
 import assert from "node:assert/strict";
 import { after, test, type TestContext } from "node:test";
-import { noBaresip, RATE, startBaresip, type Baresip } from "#support/baresip.ts";
+import { parseWav } from "#support/calls/wav.ts";
 import { createReceived } from "#support/received.ts";
-import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
-import { parseWav } from "#support/wav.ts";
-import { newNumber, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
+import { noBaresip, RATE, startBaresip, type Baresip } from "#support/sip/baresip.ts";
+import { newNumber, startSipWorld, type SipWorld } from "#support/sip/server-with-sip.ts";
+import { startScriptedModel, type ScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = noBaresip();
 const LIMITED = { skip, timeout: 180_000 };

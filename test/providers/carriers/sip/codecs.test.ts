@@ -12,9 +12,9 @@ import { PacketOrder } from "#providers/carriers/sip/media/packet-order.ts";
 import { openRtpSession } from "#providers/carriers/sip/media/rtp-session.ts";
 import { parseRtp, RTP_HEADER_BYTES, writeRtpHeader, type RtpPacket } from "#providers/carriers/sip/media/rtp.ts";
 import { parseTelephoneEvent } from "#providers/carriers/sip/media/telephone-event.ts";
+import { countOf } from "#support/calls/media-session.ts";
+import { levelAt, sineOf } from "#support/calls/spectrum.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { countOf } from "#support/media-session.ts";
-import { levelAt, sineOf } from "#support/spectrum.ts";
 
 /** Its packets say their number; what is made up says so. */
 const counting = (decoded: number[], made: string[]): Coder => ({

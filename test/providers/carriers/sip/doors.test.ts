@@ -16,11 +16,11 @@ import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import { test } from "#support/bounded-test.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { createCarrierTo } from "#support/sip-hops.ts";
+import { createReceived } from "#support/received.ts";
+import { createCarrierTo } from "#support/sip/sip-hops.ts";
 import {
   createPhone, createWire, requestText, responseText, wireCall, type Wire,
-} from "#support/sip-phones.ts";
-import { createReceived } from "#support/received.ts";
+} from "#support/sip/sip-phones.ts";
 
 const TRUNK = "127.0.0.9";
 const { allows } = createAddressPolicy([`${TRUNK}/32`]);

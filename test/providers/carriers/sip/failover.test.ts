@@ -11,15 +11,15 @@ import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { SIGNALLING_LIMITS as LIMITS } from "#providers/carriers/sip/grammar/signalling-limits.ts";
 import { test } from "#support/bounded-test.ts";
 import { createManualSystem, type ManualSystem } from "#support/manual-clock.ts";
+import { createReceived } from "#support/received.ts";
 import {
   answerOf, branchOf, caughtUp, contactOf, count, createCarrierTo, createTcpWire, inviteAt, request,
   type TcpWire,
-} from "#support/sip-hops.ts";
+} from "#support/sip/sip-hops.ts";
 import {
   createPhone, createWire, makeRequest, makeResponse, responseText, SDP, type Phone,
   type PhoneOptions, type Wire,
-} from "#support/sip-phones.ts";
-import { createReceived } from "#support/received.ts";
+} from "#support/sip/sip-phones.ts";
 
 const open: { close(): Promise<unknown> }[] = [];
 // The caller first: what it still waits for is bounded by its own clock.

@@ -1,5 +1,5 @@
 // What is read from SIP peers and written to them: messages, addresses, digests. The odd
-// messages are in test/support/sip-torture.ts, descriptions of media in sdp.test.ts.
+// messages are in test/support/sip/sip-torture.ts, descriptions of media in sdp.test.ts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -17,12 +17,12 @@ import {
   createFramer, parseMessage, responseTo, serialise, SIP_LIMITS, type SipMessage, type SipRequest,
 } from "#providers/carriers/sip/grammar/message.ts";
 import { parseUri } from "#providers/carriers/sip/grammar/uri.ts";
-import { formatUri } from "#support/sip-uris.ts";
-import { createManualSystem } from "#support/manual-clock.ts";
 import { assertLinear } from "#support/growth.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import {
   anyText, bytes, INVALID, message, mutated, nasty, options, SHORT_TORTUOUS, VALID,
-} from "#support/sip-torture.ts";
+} from "#support/sip/sip-torture.ts";
+import { formatUri } from "#support/sip/sip-uris.ts";
 
 const read = (text: string | Uint8Array): SipMessage => {
   const parsed = parseMessage(Buffer.from(text));

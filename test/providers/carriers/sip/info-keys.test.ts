@@ -6,10 +6,10 @@ import type { SipRequest } from "#providers/carriers/sip/grammar/message.ts";
 import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { createCarrierTo } from "#support/sip-hops.ts";
+import { createCarrierTo } from "#support/sip/sip-hops.ts";
 import {
   createPhone, createWire, requestText, responseText, SDP, wireCall, type Wire,
-} from "#support/sip-phones.ts";
+} from "#support/sip/sip-phones.ts";
 
 const open: { close(): Promise<unknown> }[] = [];
 after(async () => {

@@ -12,10 +12,10 @@ import { RTP_HEADER_BYTES, writeRtpHeader } from "#providers/carriers/sip/media/
 import { writeTelephoneEvent } from "#providers/carriers/sip/media/telephone-event.ts";
 import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
 import { test } from "#support/bounded-test.ts";
-import { selfSignedCertificate } from "#support/realtime-server.ts";
 import { createReceived } from "#support/received.ts";
-import { contactOf, createCarrierTo, inviteAt, trunkOf } from "#support/sip-hops.ts";
-import { createWire, requestText, responseText, SDP, type Wire } from "#support/sip-phones.ts";
+import { contactOf, createCarrierTo, inviteAt, trunkOf } from "#support/sip/sip-hops.ts";
+import { createWire, requestText, responseText, SDP, type Wire } from "#support/sip/sip-phones.ts";
+import { selfSignedCertificate } from "#support/vendors/realtime-server.ts";
 
 const opened: { close(): unknown }[] = [];
 after(() => Promise.all(opened.map((it) => it.close())));

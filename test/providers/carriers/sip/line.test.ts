@@ -6,12 +6,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { askUntil } from "#support/asking.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import { test } from "#support/bounded-test.ts";
+import { parseWav } from "#support/calls/wav.ts";
 import { createReceived } from "#support/received.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
-import { openCaller, type SipCaller } from "#support/sip-caller.ts";
-import { createCarrierTo } from "#support/sip-hops.ts";
-import { startSipWorld } from "#support/server-with-sip.ts";
-import { parseWav } from "#support/wav.ts";
+import { startSipWorld } from "#support/sip/server-with-sip.ts";
+import { openCaller, type SipCaller } from "#support/sip/sip-caller.ts";
+import { createCarrierTo } from "#support/sip/sip-hops.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const IS_PROOF = process.env.PROOF === "long";
 /** From the INVITE to the CANCEL, or once the answer is on its way; null: the caller vanishes. */

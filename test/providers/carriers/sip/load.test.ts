@@ -5,12 +5,12 @@ import { once } from "node:events";
 import { after, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { percentile } from "#bench/report.ts";
-import { flow, makePdf } from "#support/documents.ts";
-import type { RtpFigures } from "#support/rtp-peer.ts";
-import { startScriptedModel } from "#support/scripted-model.ts";
+import { flow, makePdf } from "#support/documents/documents.ts";
 import { newConversation } from "#support/server.ts";
-import { noSipp, startSipp } from "#support/sipp.ts";
-import { startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
+import type { RtpFigures } from "#support/sip/rtp-peer.ts";
+import { startSipWorld, type SipWorld } from "#support/sip/server-with-sip.ts";
+import { noSipp, startSipp } from "#support/sip/sipp.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = noSipp();
 const CALLS = 30;
@@ -91,7 +91,7 @@ test("[SC45] dozens of calls beside messages and document imports: none fails, n
     await model.close();
   });
   const numbers = await desks(world);
-  const peer = new Worker(file("../../../support/rtp-peer.ts"));
+  const peer = new Worker(file("../../../support/sip/rtp-peer.ts"));
   const timer = new Worker(file("../../../../bench/voice-timer.ts"));
   t.after(() => Promise.all([peer.terminate(), timer.terminate()]));
   const [rtpPort] = await once(peer, "message") as [number];

@@ -12,8 +12,8 @@ import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
 import { isBehindNat } from "#providers/carriers/sip/transport/peer.ts";
 import { test } from "#support/bounded-test.ts";
 import { createReceived } from "#support/received.ts";
-import { trunkOf } from "#support/sip-hops.ts";
-import { createWire, requestText, SDP } from "#support/sip-phones.ts";
+import { trunkOf } from "#support/sip/sip-hops.ts";
+import { createWire, requestText, SDP } from "#support/sip/sip-phones.ts";
 
 const opened: { close(): unknown }[] = [];
 after(() => Promise.all(opened.map((it) => it.close())));

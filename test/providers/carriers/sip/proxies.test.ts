@@ -14,8 +14,8 @@ import { test } from "#support/bounded-test.ts";
 import { createReceived } from "#support/received.ts";
 import {
   caughtUp, contactOf, count, createCarrierTo, inviteAt, request, trunkOf,
-} from "#support/sip-hops.ts";
-import { createWire, requestText, responseText, SDP, type Wire } from "#support/sip-phones.ts";
+} from "#support/sip/sip-hops.ts";
+import { createWire, requestText, responseText, SDP, type Wire } from "#support/sip/sip-phones.ts";
 
 const open: { close(): Promise<unknown> }[] = [];
 after(async () => {

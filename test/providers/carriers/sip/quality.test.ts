@@ -7,13 +7,13 @@ import { mosOf, rFactorOf } from "#providers/carriers/sip/media/e-model.ts";
 import { buildRtcp, ntpMiddleOf, parseRtcp } from "#providers/carriers/sip/media/rtcp.ts";
 import { askUntil } from "#support/asking.ts";
 import { test } from "#support/bounded-test.ts";
-import { startEndpoint } from "#support/endpoint.ts";
 import {
   agreedOf, HOST, numbers, openPhone, openSession as open, packetOf, received, settled, silence,
   talk,
-} from "#support/media-session.ts";
-import { openCaller } from "#support/sip-caller.ts";
-import { startSipWorld } from "#support/server-with-sip.ts";
+} from "#support/calls/media-session.ts";
+import { startEndpoint } from "#support/endpoint.ts";
+import { startSipWorld } from "#support/sip/server-with-sip.ts";
+import { openCaller } from "#support/sip/sip-caller.ts";
 
 /** Where the first block of a receiver report has what was lost. */
 const LOST_AT = 13;

@@ -7,7 +7,7 @@ import { test } from "#support/bounded-test.ts";
 import {
   agreedOf, FRAME, numbers, openPhone, openSession as open, packetOf, settled, silence, talk,
   type Phone,
-} from "#support/media-session.ts";
+} from "#support/calls/media-session.ts";
 
 /** The stream goes on from `from`, 20 ms a packet; how long until it is answered there. */
 async function moves(

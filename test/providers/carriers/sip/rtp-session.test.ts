@@ -12,7 +12,7 @@ import { test } from "#support/bounded-test.ts";
 import {
   agreedOf, codeOf, countOf, FRAME, HOST, numbers, openPhone, openSession as open, packetOf,
   received, sampleOf, settled, silence, talk,
-} from "#support/media-session.ts";
+} from "#support/calls/media-session.ts";
 
 test("[SI83] a session gets an even port for RTP and the next one for RTCP, in its range, or is refused", async (t) => {
   const any = await Promise.all(numbers(0, 20).map(() => open(t)));

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { after } from "node:test";
 import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { caughtUp, contactOf, count, inviteAt, request } from "#support/sip-hops.ts";
+import { caughtUp, contactOf, count, inviteAt, request } from "#support/sip/sip-hops.ts";
 import {
   createExchange, listen, requestText, responseText, SDP, type Phone, type Wire,
-} from "#support/sip-phones.ts";
+} from "#support/sip/sip-phones.ts";
 
 const { phone, wire, close } = createExchange();
 after(close);

@@ -11,12 +11,12 @@ import { SIGNALLING_LIMITS } from "#providers/carriers/sip/grammar/signalling-li
 import type { RegistrationState } from "#providers/carriers/sip/dialogs/registration.ts";
 import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { selfSignedCertificate, type Certificate } from "#support/realtime-server.ts";
-import { caughtUp, request } from "#support/sip-hops.ts";
+import { createReceived } from "#support/received.ts";
+import { caughtUp, request } from "#support/sip/sip-hops.ts";
 import {
   createExchange, listen, requestText, responseText, SDP, wireCall, type Phone, type Wire,
-} from "#support/sip-phones.ts";
-import { createReceived } from "#support/received.ts";
+} from "#support/sip/sip-phones.ts";
+import { selfSignedCertificate, type Certificate } from "#support/vendors/realtime-server.ts";
 
 const { phone, wire, close } = createExchange();
 after(close);

@@ -7,7 +7,7 @@ import { test } from "#support/bounded-test.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import {
   createExchange, createWire, listen, requestText, responseText, SDP, wireCall,
-} from "#support/sip-phones.ts";
+} from "#support/sip/sip-phones.ts";
 
 const { phone, wire, close } = createExchange();
 after(close);

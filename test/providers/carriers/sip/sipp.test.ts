@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, test, type TestContext } from "node:test";
 import { startEndpoint } from "#support/endpoint.ts";
-import { headerOf, noSipp, type SippOptions } from "#support/sipp.ts";
-import { createSippPhones } from "#support/sipp-phones.ts";
-import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
+import { newNumber, openRtpSink, startSipWorld, type SipWorld } from "#support/sip/server-with-sip.ts";
+import { createSippPhones } from "#support/sip/sipp-phones.ts";
+import { headerOf, noSipp, type SippOptions } from "#support/sip/sipp.ts";
 
 const skip = noSipp();
 const LIMITED = { skip, timeout: 180_000 };

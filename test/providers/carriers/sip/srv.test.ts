@@ -12,7 +12,7 @@ import {
 } from "#providers/carriers/sip/trunks/srv.ts";
 import { resolveTrunk, type Names } from "#providers/carriers/sip/trunks/trunk-roster.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { trunkOf } from "#support/sip-hops.ts";
+import { trunkOf } from "#support/sip/sip-hops.ts";
 
 const srv = (name: string, priority: number, weight: number): SrvRecord =>
   ({ name, port: 5060, priority, weight });

@@ -11,7 +11,7 @@ import type { Peer } from "#providers/carriers/sip/transport/peer.ts";
 import { createTransactions } from "#providers/carriers/sip/transport/transactions.ts";
 import type { ServerTransaction } from "#providers/carriers/sip/transport/server-transactions.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
-import { makeRequest, makeResponse } from "#support/sip-phones.ts";
+import { makeRequest, makeResponse } from "#support/sip/sip-phones.ts";
 
 const FAR: Peer = { host: "192.0.2.2", port: 5060, transport: "udp" };
 const STREAM: Peer = { ...FAR, transport: "tcp" };

@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
+import { levelAt, loudestBetween, sineOf } from "#support/calls/spectrum.ts";
+import { parseWav } from "#support/calls/wav.ts";
 import { createReceived } from "#support/received.ts";
-import { noBaresip, startBaresip, type Baresip } from "#support/baresip.ts";
-import { startScriptedModel, type ScriptedModel } from "#support/scripted-model.ts";
-import { newNumber, startSipWorld, type SipWorld } from "#support/server-with-sip.ts";
-import { levelAt, loudestBetween, sineOf } from "#support/spectrum.ts";
-import { parseWav } from "#support/wav.ts";
+import { noBaresip, startBaresip, type Baresip } from "#support/sip/baresip.ts";
+import { newNumber, startSipWorld, type SipWorld } from "#support/sip/server-with-sip.ts";
+import { startScriptedModel, type ScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = noBaresip();
 const RATES = { g722: 16_000, opus: 48_000 } as const;

@@ -9,8 +9,8 @@ import { createSystem } from "#core/system.ts";
 import { openPeers } from "#providers/carriers/web/peers.ts";
 import type { PeerEvent, WebPeer } from "#providers/carriers/web/port.ts";
 import { askUntil } from "#support/asking.ts";
-import { checkFor, FarPage, newCertificate, SHORTLY_MS, wayOf } from "#support/far-page.ts";
-import { speak } from "#support/microphone.ts";
+import { checkFor, FarPage, newCertificate, SHORTLY_MS, wayOf } from "#support/pages/far-page.ts";
+import { speak } from "#support/pages/microphone.ts";
 import { createReceived, type Received } from "#support/received.ts";
 
 const FRAME = 320;

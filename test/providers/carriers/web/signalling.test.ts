@@ -6,7 +6,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { buildAnswer, readOffer, type PageOffer } from "#providers/carriers/web/sdp.ts";
 import { buildCheckAnswer, parseCheck } from "#providers/carriers/web/stun.ts";
-import { pageOffer } from "#support/offers.ts";
+import { pageOffer } from "#support/pages/offers.ts";
 
 /** RFC 5769, 2.1: a request of a short-term credential. */
 const PASSWORD = "VOkJxbRl1RmTxUk/WvJxBt";

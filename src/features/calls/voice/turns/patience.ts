@@ -1,7 +1,8 @@
 // Endpointing: how long a silence must be to end a turn, by the words before it. Plain rules over
 // text, no model: a complete question needs half the patience of a sentence whose end is unclear,
 // and one that breaks off half as much again. Questions are recognised in English only; full stops
-// and small words at the end in four languages. The rules were tuned on `test/support/pauses.ts`.
+// and small words at the end in four languages. The rules were tuned on
+// `test/support/calls/pauses.ts`.
 import { isBackchannel, listOf, wordsOf } from "./wording.ts";
 
 /** The patience, as a share of the configured silence. */
