@@ -1,10 +1,10 @@
 // Composition root, the part about calls: speech engines, media thread, recordings, and what
 // connects them to the features below. Called by features.ts.
-import type { Costs } from "#features/accounts/money/costs.ts";
 import { readFileSync } from "node:fs";
 import { ownCallsAlone, shareCalls } from "#cluster/calls.ts";
 import type { Cluster, SharedCalls } from "#cluster/cluster.ts";
 import type { Wire } from "#cluster/wire.ts";
+import type { Costs } from "#features/accounts/money/costs.ts";
 import type { Assistant, Assistants } from "#features/assistants/assistants.ts";
 import type { Warning } from "#features/assistants/warnings.ts";
 import { createSummarise } from "#features/calls/briefing.ts";
