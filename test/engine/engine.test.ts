@@ -88,6 +88,21 @@ test("[EN1] a tool's result goes back to the model, and the client sees call and
   ]);
 });
 
+test("[EN184] all that a model said before a function goes back to it, and that is no end of the reply", async () => {
+  const model = modelOf(
+    [
+      [text("One "), text("moment.")],
+      [text(" Please."), call("a"), { kind: "finish", reason: "length", usage: null }],
+    ],
+    [[call("b")]], [[text("Open.")]]);
+  const events = await run(model, recorded({ long: "x".repeat(LIMITS.functionResultCharsMax) }));
+  assert.equal(spoken(events), "One moment. Please.\n\nOpen.");
+  assert.ok(!events.some(({ kind }) => kind === "truncated"));
+  const [, said, result] = model.requests[1]?.messages ?? [];
+  assert.equal(said?.content, "One moment. Please.");
+  assert.equal(result?.content.length, LIMITS.functionResultCharsMax);
+});
+
 test("[EN2] a model that only ever calls tools is ended by the limits on steps and calls", async () => {
   const model = modelOf([[call("a"), call("b"), call("c")]]);
   const functions = recorded();
