@@ -3,8 +3,6 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { createRateLimiter } from "#core/rate-limit.ts";
-import { createSystem } from "#core/system.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
 const server = await startTestServer();
@@ -360,20 +358,6 @@ test("[ER148] JSON is neither cached nor taken for a page; no header names the v
     assert.equal(headers.get("x-content-type-options"), "nosniff", path);
     assert.deepEqual([headers.get("uwebsockets"), headers.get("server")], [null, null]);
   }
-});
-
-test("[LM4] the window slides: a request counts for exactly its length", () => {
-  let now = 0;
-  const system = { ...createSystem(), monotonicMs: () => now };
-  const limiter = createRateLimiter([{ count: 2, windowMs: 1000 }], { system, keysMax: 2 });
-  assert.equal(limiter.take("a").allowed, true);
-  now = 600;
-  assert.equal(limiter.take("a").allowed, true);
-  assert.equal(limiter.take("a").retryAfterMs, 400);
-  assert.equal(limiter.take("b").allowed, true);
-  now = 1001;
-  assert.equal(limiter.take("a").allowed, true);
-  assert.equal(limiter.take("a").allowed, false);
 });
 
 test("[ER149] links say https only when a trusted proxy says so", async () => {

@@ -54,7 +54,6 @@ export function createRateLimiter(
   { system, keysMax }: { system: System; keysMax: number },
 ): RateLimiter {
   const windows = new Map<string, Window>();
-  const keepMax = Math.max(...limits.map((limit) => limit.count));
   const keepMs = Math.max(...limits.map((limit) => limit.windowMs));
 
   const touch = (key: string): Window => {
@@ -99,7 +98,6 @@ export function createRateLimiter(
       const before = tightest(times, now);
       if (!before.allowed) return before;
       times.push(now);
-      if (times.length > keepMax) times.shift();
       return { ...tightest(times, now), allowed: true, retryAfterMs: 0 };
     },
     giveBack: (key) => void windows.get(key)?.times.pop(),
