@@ -192,6 +192,6 @@ export async function openThread(rate: number, name: "playback" | "capture"): Pr
   });
   // A module runs once for each address.
   threads += 1;
-  await import(`../../src/ui/talk/worklet.js?thread=${threads}`);
+  await import(`../../../src/ui/talk/worklet.js?thread=${threads}`);
   return new (made.get(name)!)();
 }
