@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { outreachOf } from "#support/calls/outreach.ts";
 import { placedCalls } from "#support/carriers/placed-calls.ts";
 import { noBrowser, until } from "#support/pages/browser.ts";
-import { cutHeadings, startDashboard } from "#support/pages/dashboard-page.ts";
+import { cutHeadings, drawn, startDashboard } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
@@ -33,6 +33,7 @@ test("[DB671] reading far down in a growing list keeps the row and its focus", {
     await page.evaluate("scrollTo(0, 52 * 46)");
     const read = table.getByRole("link", { name: "+1 415 555 1070" });
     await read.focus();
+    await drawn(page);
     const top = await read.evaluate((link) => Math.round(link.getBoundingClientRect().top));
     for (let more = 1; more <= 3; more += 1) {
       await called(2000 + 10 * more, 5);
