@@ -34,11 +34,11 @@ export function keysOfDashboard(): Keys {
   return keys;
 }
 
-export const languages = (): string[] =>
-  readdirSync(CATALOGS).map((name) => basename(name, ".json")).sort();
-
 export const readCatalog = (language: string): Catalog =>
   JSON.parse(readFileSync(join(CATALOGS, `${language}.json`), "utf8")) as Catalog;
+
+export const languages = (): string[] =>
+  readdirSync(CATALOGS).map((name) => basename(name, ".json")).sort();
 
 const placesIn = (text: string): string =>
   [...new Set(text.match(/\{\w+\}/g) ?? [])].sort().join(" ");

@@ -24,13 +24,15 @@ export const problem = (text: string): { problem: string } => ({ problem: text }
 const bounded = <T>(bounds: string, parse: Parse<T>): Parse<T> => Object.assign(parse, { bounds });
 
 export const text: Parse<string> = (value) => value;
-export const integer = (minimum: number, maximum: number): Parse<number> =>
-  bounded(`from ${minimum} to ${maximum}`, (value) => {
+export function integer(minimum: number, maximum: number): Parse<number> {
+  const range = `from ${minimum} to ${maximum}`;
+  return bounded(range, (value) => {
     const number = Number(value);
     return /^\d{1,12}$/.test(value) && number >= minimum && number <= maximum
       ? number
-      : problem(`must be a whole number from ${minimum} to ${maximum}`);
+      : problem(`must be a whole number ${range}`);
   });
+}
 export const onOff: Parse<boolean> = (value) => {
   if (/^(on|1|true|yes)$/i.test(value)) return true;
   return /^(off|0|false|no)$/i.test(value) ? false : problem("must be on or off");

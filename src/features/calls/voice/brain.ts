@@ -92,8 +92,8 @@ export interface CallSummary {
   /** Why the leg ended, when it did so by itself. */
   cause: LegEndCause | null;
   /**
-   * How long the customer has been gone: nothing had come from them, which ended the call, or they
-   * hung up and their last words were waited for. Absent: not at all.
+   * How long nobody has talked: nothing had come from the customer, which ended the call, or it
+   * was over and their last words were waited for. Absent: not at all.
    */
   silentMs?: number;
   /** What failed, if anything, in the words of an engine or a carrier. */

@@ -5,7 +5,7 @@ import type { TranscriptEvent } from "#providers/speech/port.ts";
 import type { EndReason } from "#features/calls/records/records.ts";
 import type { Scribe } from "./scribe.ts";
 import type { SpeechInput } from "./speech-input.ts";
-import { freshWords, joined } from "./turns/turn-draft.ts";
+import { joined, withFinal } from "./turns/turn-draft.ts";
 import type { TurnSettings, TurnState } from "./turns/turn-events.ts";
 
 /** How long a call that is over waits for its last final text. */
@@ -32,12 +32,6 @@ const isUnheard = (
   { isTalking, hasVoice, lastVoiceMs, finalMs, finalsDue }: TurnState,
 ): boolean => isTalking || finalsDue > 0 || (hasVoice && lastVoiceMs > finalMs);
 
-/** The recogniser has closed a piece. */
-const withFinal = (state: TurnState, text: string): TurnState => ({
-  ...state, finals: joined(state.finals, freshWords(state, text)), partial: "",
-  spentWords: 0, finalsDue: state.finalsDue - 1,
-});
-
 export function awaitLastWords(
   { reason, scribe, input, settings, system, listen, then, ...given }: LastWordsOptions,
 ): void {
@@ -56,8 +50,8 @@ export function awaitLastWords(
   const asks = state.isTalking || state.finalsDue === 0;
   if (asks) state = { ...state, finalsDue: state.finalsDue + 1 };
   listen((event) => {
-    if (event.kind === "final") state = withFinal(state, event.text);
-    const isLast = event.kind === "failed" || (event.kind === "final" && state.finalsDue <= 0);
+    if (event.kind === "final") state = { ...state, ...withFinal(state, event.text) };
+    const isLast = event.kind === "failed" || (event.kind === "final" && state.finalsDue === 0);
     if (!isLast) return;
     timer.cancel();
     record();

@@ -37,6 +37,12 @@ export function freshWords({ spentWords, hasVoice }: TurnState, text: string): s
   return hasVoice ? afterWords(text, spentWords) : "";
 }
 
+/** What a final text changes: the recogniser has closed its current piece. */
+export const withFinal = (state: TurnState, text: string) => ({
+  finals: joined(state.finals, freshWords(state, text)), partial: "",
+  spentWords: 0, finalsDue: Math.max(0, state.finalsDue - 1),
+});
+
 /** Asks the recogniser to close its current piece with a final. */
 export function askFinal({ state, actions, nowMs }: Draft): void {
   // An engine may answer several requests at once: what it owes after that is forgotten.

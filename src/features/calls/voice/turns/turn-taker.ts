@@ -11,7 +11,7 @@ import { settlePause, voiceOver, wordsOver } from "./barge-in.ts";
 import { reduceTimers, TIMERS_START } from "./call-timers.ts";
 import {
   askFinal, discard, FINAL_LATEST_MS, forgetSound, forgetTurn, freshWords, hangUp, isFinalDue,
-  joined, said, think, timers, turnGoesOn, type Draft,
+  joined, said, think, timers, turnGoesOn, withFinal, type Draft,
 } from "./turn-draft.ts";
 import type {
   Phase, Reduced, TurnAction, TurnEvent, TurnSettings, TurnState,
@@ -257,15 +257,9 @@ function receivePartial(draft: Draft, text: string): void {
 
 function receiveFinal(draft: Draft, text: string): void {
   const { state } = draft;
-  const fresh = freshWords(draft.state, text);
   state.finalMs = draft.nowMs;
-  receiveWords(draft, () => {
-    state.finals = joined(state.finals, fresh);
-    state.partial = "";
-  });
+  receiveWords(draft, () => Object.assign(state, withFinal(state, text)));
   state.finalAskedMs = null;
-  state.finalsDue = Math.max(0, state.finalsDue - 1);
-  state.spentWords = 0;
 }
 
 function receiveWords(draft: Draft, take: () => void): void {
