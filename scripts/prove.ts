@@ -18,7 +18,7 @@ const LONG = [
   "test/cli/move-stopped.test.ts", "test/features/leads/import-crash.test.ts",
   "test/features/knowledgebases/documents.test.ts", "test/providers/carriers/sip/load.test.ts",
   "test/features/conversations/desk-crash.test.ts", "test/providers/speech/loudness.test.ts",
-  "test/ui/talk-page.test.ts", "test/ui/talk-peer.test.ts",
+  "test/ui/talk-page.test.ts", "test/ui/talk-peer.test.ts", "test/edge/repeatable.test.ts",
 ];
 
 /**

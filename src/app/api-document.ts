@@ -15,7 +15,8 @@ has a conversation's uuid can read it, function arguments and results included, 
 of a PUT or PATCH keep their values.
 
 **Retries**: with an \`Idempotency-Key\`, a request that costs money runs only once, however often you
-send it.
+send it, and one that creates something is answered again for a day, with the first answer. A 409 with
+\`Retry-After\` then means that the first request is still being handled, or was interrupted.
 
 **Streams** are server-sent events. Each has an \`id\`. Reconnect with \`Last-Event-ID\` or \`?after=\`
 to receive what you missed, and nothing twice.

@@ -64,6 +64,7 @@ import { renderFault } from "#http/errors.ts";
 import type { HttpRequest, SocketRoute } from "#http/exchange.ts";
 import { mountFallback } from "#http/fallback.ts";
 import { buildOpenApi } from "#http/openapi.ts";
+import { repeatable } from "#http/repeatable.ts";
 import { mountHealth, mountPages } from "#http/pages.ts";
 import type { Caller, Route } from "#http/route.ts";
 import type { HttpServer } from "#http/server.ts";
@@ -111,8 +112,8 @@ export interface Mounted {
 }
 
 export function mount(parts: Parts): Mounted {
-  const { config, system, features, server } = parts;
-  const { conversations, knowledge, metrics } = features;
+  const { config, system, storage, features, server } = parts;
+  const { box, conversations, knowledge, metrics } = features;
   const admission = createAdmission(parts);
   const { api } = admission;
   const served = [
@@ -121,7 +122,8 @@ export function mount(parts: Parts): Mounted {
     serveWebhooks(parts), serveCalls(parts, admission),
   ];
   const routes = served.flatMap((one) => one.routes)
-    .map((route) => noted(route, { people: features.people, system, log: parts.log }));
+    .map((route) => noted(route, { people: features.people, system, log: parts.log }))
+    .map((route) => repeatable(route, { answers: storage.keptAnswers, box, system }));
   assertRightsComplete(routes);
   mountApi(api, routes);
   mountMcp({

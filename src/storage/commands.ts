@@ -20,6 +20,7 @@ import { firstDayCommands } from "./accounts/first-day.ts";
 import { groupCommands } from "./assistants/groups.ts";
 import { identityCommands } from "./conversations/identity.ts";
 import { inboxCommands } from "./conversations/inbox.ts";
+import { keptAnswerCommands } from "./accounts/kept-answers.ts";
 import { knowledgebaseCommands } from "./knowledgebases/knowledgebases.ts";
 import { leadCommands } from "./leads/commands.ts";
 import { messageSearchCommands } from "./search/message-search.ts";
@@ -67,6 +68,7 @@ export function createCommands(sql: Sql, search: SearchCommands) {
     ...groupCommands(sql),
     ...identityCommands(sql),
     ...inboxCommands(sql),
+    ...keptAnswerCommands(sql),
     ...knowledgebaseCommands(sql, search),
     ...messageSearchCommands(sql, search),
     ...nodeCommands(sql),

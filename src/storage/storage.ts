@@ -27,6 +27,7 @@ import type { RatingStore } from "#features/conversations/visitors/ratings.ts";
 import type { StorageFailure } from "#core/faults.ts";
 import type { Instant } from "#core/system.ts";
 import type { EventLog } from "#events/log.ts";
+import type { KeptAnswers } from "#core/kept-answers.ts";
 import type { KnowledgebaseStore } from "#features/knowledgebases/knowledgebases.ts";
 import type { LeadStore } from "#features/leads/leads.ts";
 import type { NumberInventory } from "#features/phone-numbers/inventory.ts";
@@ -54,6 +55,7 @@ export interface Storage {
   nodes: NodeStore;
   accounts: AccountStore;
   usedTickets: UsedTickets;
+  keptAnswers: KeptAnswers;
   users: UserStore;
   attachments: AttachmentStore;
   audit: AuditStore;

@@ -35,6 +35,7 @@ import { createRatingStore } from "./conversations/rating-commands.ts";
 import { createSipTrunkStore } from "./phone-numbers/sip-trunks.ts";
 import { createToolJournal, createToolStore } from "./tools.ts";
 import { createTemplateStore } from "./templates.ts";
+import { createKeptAnswers } from "./accounts/kept-answers.ts";
 import { createUsedTickets } from "./accounts/used-tickets.ts";
 import { createUserStore } from "./accounts/users.ts";
 import { createWebhookStore } from "./webhooks/webhooks.ts";
@@ -64,6 +65,7 @@ export function storesOver(
     nodes,
     accounts: createAccountStore(reader, writer),
     usedTickets: createUsedTickets(writer),
+    keptAnswers: createKeptAnswers(writer),
     users: createUserStore(reader, writer),
     attachments: createAttachmentStore(reader, writer),
     audit: createAuditStore(reader, writer),

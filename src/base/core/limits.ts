@@ -35,6 +35,8 @@ export const LIMITS = {
   passwordTriesOfEmailMax: 100,
   passwordTriesOfAddressMax: 50,
   idempotencyKeyCharsMax: 255,
+  /** How long an answer to a request with a key is given again. */
+  answersKeptMs: 24 * 60 * MINUTE_MS,
   metricsKeptMs: SECOND_MS,
   /** How long the event loop is monitored before the first metrics are read. */
   loopSeenMs: 100,

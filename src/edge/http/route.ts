@@ -56,6 +56,8 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
   description?: string;
   /** Schemas of the path's placeholders, for the OpenAPI document. */
   params?: Record<string, TSchema>;
+  /** Takes an Idempotency-Key: a repeated request gets the first answer (repeatable.ts). */
+  isRepeatable?: true;
   /** Headers the handler reads, for the OpenAPI document. */
   headers?: Record<string, TSchema>;
   query?: Query;

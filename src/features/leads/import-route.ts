@@ -62,6 +62,7 @@ export function importRoute(
     method: "POST",
     path: "/user/leads/import",
     summary: "Import leads from a CSV or XLSX file",
+    isRepeatable: true,
     description: "The first row names the columns: one is `phone_number`, `phone` or `number`, and "
       + "every other column becomes a variable, unless `mapping` says otherwise. CSV may be "
       + "UTF-8, UTF-16 or a Windows code page, with commas, semicolons, tabs or bars between "

@@ -109,6 +109,7 @@ function createRoute(leads: Leads): Route {
     path: "/user/lead",
     aliases: ["/user/leads"],
     summary: "Add a lead to a campaign",
+    isRepeatable: true,
     body: CreateBody,
     responses: {
       200: { description: "Added", schema: SavedSchema }, ...missing,

@@ -188,6 +188,7 @@ function writeRoutes(tools: Tools): Route[] {
       method: "POST",
       path: "/user/tools",
       summary: "Create a tool",
+      isRepeatable: true,
       body: CreateBody,
       responses: { 201: { description: "Created", schema: SavedSchema }, ...invalid },
       handle: async ({ caller, body }) => {

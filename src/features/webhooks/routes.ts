@@ -166,9 +166,9 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       method: "POST",
       path: "/user/webhook-endpoints",
       summary: "Create a webhook endpoint",
+      isRepeatable: true,
       body: Type.Object({ url: Url, events: Type.Optional(EventTypes) }),
-      responses: { 201: { description: "The endpoint, including its secret",
-        schema: OneEndpoint } },
+      responses: { 201: { description: "The endpoint, with its secret", schema: OneEndpoint } },
       handle: async ({ caller, body: { url, events = ["*"] } }) => {
         assertEvents(events);
         const made = await webhooks.create(caller.accountId, { url, events });

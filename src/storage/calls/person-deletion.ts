@@ -84,6 +84,8 @@ export function createPersonStore(
 
 export function personCommands(sql: Sql, commands: Commands) {
   const note = createNoteAudit(sql);
+  // They may contain the person's number or words; none can be told from the others.
+  const forgetAnswers = sql.prepare("DELETE FROM kept_answers WHERE account_id = @accountId");
   return {
     "personData.delete": async (
       args: DeleteArgs,
@@ -113,6 +115,7 @@ export function personCommands(sql: Sql, commands: Commands) {
         deleted.busy += last.busy.length;
         events.push(...last.events);
       }
+      await forgetAnswers.run({ accountId });
       // The note leaves out whose data it was: that is what was to be forgotten.
       await note({
         accountId, now,

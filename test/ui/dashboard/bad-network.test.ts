@@ -1,5 +1,7 @@
 // The dashboard where answers are lost, or are a proxy's page instead of the server's.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { memberOf, PASSWORD } from "#support/members.ts";
@@ -193,5 +195,41 @@ test("[DB1183] a widget preview that is shown at last no longer says that the se
     await said.waitFor();
     await page.frameLocator("iframe[title='Widget preview']").getByRole("textbox").waitFor();
     await said.waitFor({ state: "detached", timeout: 10_000 });
+  });
+});
+
+test("[DB1250] what was created although its answer was lost is not created again when the button is pressed again", { skip, timeout }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await page.route("**/api/user/knowledgebases**", async (route) => {
+      if (route.request().method() !== "POST") return route.continue();
+      await route.fetch();
+      await route.abort("connectionreset");
+    });
+    await go("/knowledgebases");
+    await page.getByRole("button", { name: "New knowledgebase" }).click();
+    await page.getByRole("textbox", { name: "Name" }).fill("Lost and found");
+    const create = page.getByRole("button", { name: "Create" });
+    await create.click();
+    await page.getByRole("alert").waitFor();
+    await page.unroute("**/api/user/knowledgebases**");
+    await create.click();
+    await page.getByRole("heading", { name: "Lost and found", level: 1 }).waitFor();
+    const { body: { data } } = await server.call("GET", "/user/knowledgebases");
+    assert.equal(data.length, 1);
+    const documents = `/user/knowledgebases/${data[0].id}/documents`;
+    await page.route(`**/api${documents}`, async (route) => {
+      if (route.request().method() !== "POST") return route.continue();
+      await route.fetch();
+      await route.abort("connectionreset");
+    });
+    const file = join(server.dataDir, "hours.txt");
+    writeFileSync(file, "From nine to five.");
+    const input = page.locator("input[type=file]").first();
+    await input.setInputFiles(file);
+    await page.getByRole("alert").waitFor();
+    await page.unroute(`**/api${documents}`);
+    await input.setInputFiles(file);
+    await page.getByRole("row", { name: "hours.txt" }).waitFor();
+    assert.equal((await server.call("GET", documents)).body.data.length, 1);
   });
 });

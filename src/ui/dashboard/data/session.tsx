@@ -6,6 +6,7 @@ import { createParley, ParleyError, type Parley } from "#client/client.ts";
 import { inTab, onDevice } from "#ui/dashboard/kit/kept.ts";
 import { said } from "#ui/dashboard/kit/said.ts";
 import { bySocket } from "./by-socket.ts";
+import { keyed } from "./lost-answers.ts";
 import { forgetUnshown, spoilSeen } from "./seen.ts";
 import { waitingFor } from "./waiting.ts";
 
@@ -115,7 +116,8 @@ const deletes = (method: string, url: string): boolean =>
 
 /** `onRefused`: the key is no longer valid, or the session is over. Null: a member's cookie. */
 export function openApi(apiKey: string | null, onRefused: () => void = () => undefined): Parley {
-  const fetchOf = patient(bySocket(apiKey === null ? byCookie : readingBySession(apiKey)));
+  const fetchOf = patient(keyed(bySocket(
+    apiKey === null ? byCookie : readingBySession(apiKey))));
   const watchedFetch: typeof fetch = async (input, init) => {
     const response = await fetchOf(input, init);
     if (response.status === 401) onRefused();

@@ -1,5 +1,6 @@
 // Sends a file and its fields, and reports the progress, which `fetch` cannot.
 import { ParleyError } from "#client/client.ts";
+import { keyOf, noteAnswer } from "./lost-answers.ts";
 
 /** The server's limit; larger files are refused before anything is sent. */
 export const FILE_BYTES_MAX = 20 * 1024 * 1024;
@@ -30,6 +31,8 @@ export function upload<T>({ path, apiKey, fields, file, onProgress, signal }: Up
   for (const [name, value] of Object.entries(fields)) form.append(name, value);
   form.append("file", file);
   const request = new XMLHttpRequest();
+  const asked = JSON.stringify([path, fields, file.name, file.size, file.lastModified]);
+  const key = keyOf(asked);
   return new Promise<T>((resolve, reject) => {
     const abort = (): void => request.abort();
     signal?.addEventListener("abort", abort);
@@ -41,10 +44,14 @@ export function upload<T>({ path, apiKey, fields, file, onProgress, signal }: Up
     };
     request.onerror = () => reject(new TypeError("no answer"));
     request.onabort = () => reject(new DOMException("aborted", "AbortError"));
-    request.onloadend = () => signal?.removeEventListener("abort", abort);
+    request.onloadend = () => {
+      noteAnswer(asked, key, request.status);
+      signal?.removeEventListener("abort", abort);
+    };
     request.open("POST", `${location.origin}/api${path}`);
     if (apiKey !== null) request.setRequestHeader("Authorization", `Bearer ${apiKey}`);
     request.setRequestHeader("Accept", "application/json");
+    request.setRequestHeader("Idempotency-Key", key);
     if (signal?.aborted) reject(new DOMException("aborted", "AbortError"));
     else request.send(form);
   });

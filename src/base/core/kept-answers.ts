@@ -1,0 +1,33 @@
+// The port to answers of requests with an Idempotency-Key: http/repeatable.ts gives them again,
+// storage/accounts/kept-answers.ts keeps them.
+
+interface Named {
+  /** Identifies account, route and key. */
+  name: string;
+  accountId: number;
+}
+
+/** A request with a key. Instants are microseconds since 1970. */
+export interface KeyedRequest extends Named {
+  /** A hash of what is asked. */
+  request: string;
+  now: number;
+  expiresAt: number;
+}
+
+export interface KeptAnswer {
+  /** The first request's. */
+  request: string;
+  /** Null: it has not ended, or was interrupted. */
+  status: number | null;
+  /** The body as JSON, encrypted: it may contain a new secret. Null without a status. */
+  sealed: string | null;
+}
+
+export interface KeptAnswers {
+  /** Null: this request is the first with its name, and holds it from now on. */
+  claim(request: KeyedRequest): Promise<KeptAnswer | null>;
+  keep(answer: Named & { status: number; sealed: string }): Promise<void>;
+  /** The request was refused, so the next one with its name is the first again. */
+  release(request: Named): Promise<void>;
+}

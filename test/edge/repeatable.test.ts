@@ -1,0 +1,188 @@
+// Requests that create something and are sent again with their Idempotency-Key, because the answer
+// was lost.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { callApi } from "#support/api.ts";
+import { isOverPostgres } from "#support/engines.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
+import { startProcess } from "#support/process.ts";
+import { assistantBody, newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
+import { trunkBody } from "#support/sip/sip-trunks.ts";
+import { startScriptedModel } from "#support/vendors/scripted-model.ts";
+
+/** Starts take half a second each. */
+const LIVES = process.env.PROOF === "long" ? 60 : 4;
+const HOUR_MS = 3_600_000;
+const PHONE = "+4366012345678";
+const system = createManualSystem();
+const model = await startScriptedModel();
+const server = await startTestServer({
+  system, env: { PARLEY_SPEECH: "loopback", PARLEY_MODEL_URL: model.url, PARLEY_TOPUP_URL: "https://pay.example.com" },
+});
+after(async () => {
+  await server.close();
+  await model.close();
+});
+
+const keyed = (key: string): Record<string, string> => ({ "Idempotency-Key": key });
+const create = (path: string, body: unknown, key: string) =>
+  server.call("POST", path, { body, headers: keyed(key) });
+const isReplay = ({ headers }: { headers: Headers }): boolean =>
+  headers.get("idempotency-replayed") === "true";
+const names = async (path: string): Promise<string[]> => {
+  const { body } = await server.call("GET", path);
+  return (body.data ?? body).map(({ name }: { name: string }) => name);
+};
+
+async function campaign(): Promise<number> {
+  const { id } = await newAssistant(server, { type: "outbound" });
+  const { body } = await server.call("POST", "/user/campaigns", {
+    body: { name: "Autumn", assistant_id: id },
+  });
+  return body.data.id;
+}
+
+function form(fields: Record<string, string>, text: string): FormData {
+  const sent = new FormData();
+  for (const [name, value] of Object.entries(fields)) sent.set(name, value);
+  sent.set("file", new Blob([text]), "file.txt");
+  return sent;
+}
+
+/** A body for each path that creates something. */
+async function bodiesToCreate(campaignId: number, documents: string, notes: string) {
+  const { id: assistantId } = await newAssistant(server, { type: "outbound" });
+  const fields = { campaign_id: String(campaignId), duplicates: "add" };
+  return {
+    "/user/assistant": assistantBody({ name: "Once" }),
+    "/user/folders": { name: "Once" },
+    "/user/label": { name: "Once" },
+    "/user/tools": { name: "once", description: "Once", method: "GET", endpoint: "https://example.com/" },
+    "/user/phone-numbers/sip-trunks": trunkBody(),
+    "/user/knowledgebases": { name: "Once" },
+    [documents]: form({ type: "txt", name: "Once" }, "Once"),
+    "/user/lead": { campaign_id: campaignId, phone_number: PHONE, allow_dupplicate: true },
+    "/user/leads/import": form(fields, `phone\n${PHONE}`),
+    "/user/campaigns": { name: "Once", assistant_id: assistantId },
+    "/user/template-sets": { template: "support", test_call: false },
+    "/user/webhook-endpoints": { url: "https://example.com/hook", events: ["call_ended"] },
+    [notes]: { text: "Once" },
+    "/user/canned-replies": { shortcut: "once", text: "Once" },
+    "/user/api-keys": { name: "Once" },
+    "/user/invitations": { email: "once@example.com", role: "viewer" },
+    "/user/top-ups": {},
+  };
+}
+
+const count = async (path: string): Promise<number> => {
+  const { body } = await server.call("GET", path);
+  return body.total ?? (body.data ?? body).length;
+};
+
+test("[ER650] a request that creates something is answered again under its key, and creates nothing more", async () => {
+  const campaignId = await campaign();
+  const { body: base } = await server.call("POST", "/user/knowledgebases", { body: { name: "Base" } });
+  const documents = `/user/knowledgebases/${base.data.id}/documents`;
+  const uuid = await newConversation(server, (await newAssistant(server, { status: "active" })).uuid);
+  const bodies = await bodiesToCreate(campaignId, documents, `/user/conversations/${uuid}/notes`);
+  const { paths } = await (await fetch(`${server.url}/openapi.json`)).json() as {
+    paths: Record<string, { post?: { parameters?: { name: string }[]; responses: object } }>;
+  };
+  for (const [path, body] of Object.entries(bodies)) {
+    const first = await create(path, body, "the same");
+    assert.ok(first.status < 300 && !isReplay(first), `${path}: ${JSON.stringify(first.body)}`);
+    const again = await create(path, body, "the same");
+    assert.deepEqual([again.status, again.body], [first.status, first.body], path);
+    assert.ok(isReplay(again), path);
+    const template = path.replace(/\d+\/doc/, "{id}/doc").replace(uuid, "{uuid}");
+    const documented = paths[template]?.post;
+    assert.ok(documented?.parameters?.some(({ name }) => name === "Idempotency-Key"), path);
+    assert.ok(documented && "409" in documented.responses, path);
+  }
+  assert.equal(await count(documents), 1);
+  assert.equal(await count(`/user/leads?campaign_id=${campaignId}`), 2);
+  assert.equal(await count("/user/webhook-endpoints"), 1);
+});
+
+test("[ER651] a key belongs to one body, route and account, and to nothing that was refused", async () => {
+  const body = { name: "Mine" };
+  const refused = await create("/user/knowledgebases", { name: "" }, "a key");
+  assert.equal(refused.status, 422);
+  const first = await create("/user/knowledgebases", body, "a key");
+  assert.deepEqual([first.status, isReplay(first)], [201, false]);
+  const other = await create("/user/knowledgebases", { name: "Not mine" }, "a key");
+  assert.deepEqual([other.status, other.body.errors], [422, {
+    idempotency_key: ["The Idempotency-Key was used for another request."],
+  }]);
+  assert.deepEqual((await names("/user/knowledgebases")).filter((name) => name === "Not mine"), []);
+  const elsewhere = await create("/user/folders", body, "a key");
+  assert.deepEqual([elsewhere.status, isReplay(elsewhere)], [201, false]);
+  const { key } = await server.newAccount();
+  const stranger = await server.call("POST", "/user/knowledgebases", { key, body, headers: keyed("a key") });
+  assert.deepEqual([stranger.status, isReplay(stranger)], [201, false]);
+  assert.notEqual(stranger.body.data.id, first.body.data.id);
+  const tooLong = await create("/user/knowledgebases", body, "x".repeat(256));
+  assert.equal(tooLong.status, 422);
+});
+
+test("[ER652] of many requests with one key at once only one creates something", async () => {
+  const sent = await Promise.all(Array.from({ length: 20 }, () =>
+    create("/user/folders", { name: "At once" }, "at once")));
+  assert.equal(sent.filter((one) => one.status === 201 && !isReplay(one)).length, 1);
+  for (const { status, headers, body } of sent.filter((one) => one.status !== 201)) {
+    assert.deepEqual([status, headers.get("retry-after")], [409, "1"]);
+    assert.match(body.message, /still being handled, or was interrupted/);
+  }
+  assert.ok(isReplay(await create("/user/folders", { name: "At once" }, "at once")));
+  assert.equal((await names("/user/folders")).filter((name) => name === "At once").length, 1);
+});
+
+test("[ER653] an answer is kept encrypted for a day, and no longer than what is stored about a person", async () => {
+  const first = await create("/user/api-keys", { name: "Kept" }, "kept");
+  const again = await create("/user/api-keys", { name: "Kept" }, "kept");
+  assert.deepEqual([again.body, isReplay(again)], [first.body, true]);
+  for (const file of isOverPostgres ? [] : globSync(join(server.dataDir, "parley.db*"))) {
+    assert.ok(!readFileSync(file).includes(first.body.api_key.token), file);
+  }
+  system.advance(25 * HOUR_MS);
+  assert.ok(!isReplay(await create("/user/api-keys", { name: "Kept" }, "kept")));
+  const person = { campaign_id: await campaign(), phone_number: PHONE, allow_dupplicate: true };
+  assert.equal((await create("/user/lead", person, "a person's")).status, 200);
+  const gone = await server.call("POST", "/user/people/delete", { body: { phone_number: PHONE } });
+  assert.equal(gone.status, 200);
+  assert.ok(!isReplay(await create("/user/api-keys", { name: "Kept" }, "kept")));
+});
+
+test("[ER654] killed in between, a request sent again under its key creates nothing twice", async () => {
+  const dataDir = testDataDir();
+  let running = await startProcess(dataDir);
+  const { key } = running;
+  const send = (life: number) => callApi(running.url, "POST", "/user/folders", {
+    key, body: { name: `Life ${life}` }, headers: keyed(`life ${life}`),
+  });
+  const stored = async (life: number): Promise<number> =>
+    (await callApi(running.url, "GET", "/user/folders", { key })).body.data
+      .filter(({ name }: { name: string }) => name === `Life ${life}`).length;
+  const ends = new Set<string>();
+  for (let life = 0; life < LIVES; life += 1) {
+    const sent = send(life).catch(() => null);
+    // Each life is a little longer than the one before.
+    for (let step = 0; step < life; step += 1) await fetch(`${running.url}/livez`);
+    const ended = once(running.process, "exit");
+    running.process.kill("SIGKILL");
+    await ended;
+    const answered = await sent;
+    running = await startProcess(dataDir);
+    const again = await send(life);
+    assert.ok([201, 409].includes(again.status), JSON.stringify(again.body));
+    if (answered?.status === 201) assert.ok(isReplay(again) || again.status === 409);
+    const there = await stored(life);
+    assert.ok(again.status === 201 ? there === 1 : there <= 1, `${again.status} ${there}`);
+    ends.add(`${again.status} ${isReplay(again)}`);
+  }
+  assert.ok(ends.has("201 true") || ends.has("409 false"), [...ends].join());
+  running.process.kill("SIGKILL");
+});
