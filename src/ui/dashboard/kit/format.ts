@@ -105,3 +105,12 @@ export const words = (code: string): string => t(wordsOf(code));
 export const inOneLine = (markdown: string): string => markdown
   .replaceAll(/^[ \t]*\|?[ \t]*:?-{2,}[-:| \t]*$|^[ \t]*#+[ \t]|\|/gm, " ")
   .replaceAll(/```\w*|`|\*\*/g, "").replaceAll(/\s+/g, " ").trim();
+
+/** Indents JSON, and leaves anything else as it is. */
+export function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import { fieldErrors } from "#ui/dashboard/data/session.tsx";
 import { Form, NumberField, SelectField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
-import { count } from "#ui/dashboard/kit/format.ts";
+import { count, pretty } from "#ui/dashboard/kit/format.ts";
 import { Card, Notice } from "#ui/dashboard/kit/layout.tsx";
 import type { NewTool, Parameter } from "./tool-fields.ts";
 import { plural } from "#ui/dashboard/kit/texts.ts";
@@ -115,15 +115,6 @@ function Argument({ parameter, value, error, onInput }: {
     );
   }
   return <TextField {...field} value={text} onInput={onInput} />;
-}
-
-/** Indents JSON, and leaves anything else as it is. */
-function pretty(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }
 
 function Outcome({ trial }: { trial: Trial }) {

@@ -7,7 +7,7 @@ import { useData } from "#ui/dashboard/data/use-data.ts";
 import { useFocusReload } from "#ui/dashboard/data/use-focus.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
-import { instant, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
+import { instant, pretty, when, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Loaded, Notice, Page } from "#ui/dashboard/kit/layout.tsx";
 import { Outcome } from "./delivery-table.tsx";
 import { shortUrl, type Delivery } from "./webhooks-data.ts";
@@ -112,14 +112,4 @@ function Shown({ delivery }: { delivery: Delivery }) {
       </div>
     </>
   );
-}
-
-/** Indents JSON, and leaves anything else as it is. */
-function pretty(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return text;
-  }
 }
