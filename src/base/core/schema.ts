@@ -86,6 +86,9 @@ FormatRegistry.Set("https-url", (text) => parseHttpUrl(text)?.protocol === "http
 // Intl also takes offsets such as +01:00, which are no IANA names.
 FormatRegistry.Set("time-zone", (text) => /^[A-Za-z]/.test(text) && isTimeZone(text));
 
+export const NonBlank = (charsMax: number, options: SchemaOptions = {}) =>
+  Type.String({ pattern: "\\S", maxLength: charsMax, ...options });
+
 export const HttpUrl = (message: string) =>
   Type.String({ format: "http-url", maxLength: 2048, ...withMessage(message) });
 

@@ -2,7 +2,7 @@
 // objects that differ by `type`; answers have the form `{type, data}`, which is accepted too.
 import { Type, type Static, type TProperties } from "@sinclair/typebox";
 import {
-  about, HttpUrl, named, Nullable, OneOf, prepared, TimeZone, withMessage,
+  about, HttpUrl, named, NonBlank, Nullable, OneOf, prepared, TimeZone, withMessage,
 } from "#core/schema.ts";
 import { MASK } from "#core/secrets.ts";
 
@@ -25,7 +25,7 @@ const Flag = (value: boolean, description: string) =>
 const Line = (charsMax: number, description: string, example: string) =>
   Type.Optional(Nullable(Type.String({ maxLength: charsMax, ...about(description, example) })));
 const Name = (description: string, example: string) =>
-  Type.String({ pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about(description, example) });
+  NonBlank(NAME_CHARS_MAX, about(description, example));
 /** E.164, or a SIP URI where the carrier supports it. */
 const DIALLED = "^(\\+[1-9][0-9]{4,14}|sips?:[^\\s@]+@[^\\s@]+)$";
 const Dialled = (description: string) => Type.String({
@@ -96,11 +96,9 @@ const WarmCallTransfer = tool("warm_call_transfer", "Calls and briefs a colleagu
     description: "The number to call the colleague from; null in a response if that number no "
       + "longer exists",
   })),
-  description: Type.String({
-    pattern: "\\S", maxLength: DESCRIPTION_CHARS_MAX,
-    ...about("When the model should use it, as an instruction to the model.",
-      "When the caller wants a person."),
-  }),
+  description: NonBlank(DESCRIPTION_CHARS_MAX, about(
+    "When the model should use it, as an instruction to the model.",
+    "When the caller wants a person.")),
   custom_sip: Flag(
     false, "Whether to dial the number exactly as written, for example a SIP URI or an extension."),
   caller_id_mode: choice(
@@ -132,8 +130,8 @@ const BookingField = Type.Object({
 }, named("CalComField", "A question Cal.com asks with every booking."));
 
 const CalendarIntegration = tool("calendar_integration", "Books appointments at Cal.com.", {
-  calcom_api_key: Type.String({
-    pattern: "\\S", maxLength: NAME_CHARS_MAX, examples: ["cal_live_8f2c"],
+  calcom_api_key: NonBlank(NAME_CHARS_MAX, {
+    examples: ["cal_live_8f2c"],
     description: `The Cal.com API key. Encrypted at rest and always returned as ${MASK}; `
       + `send ${MASK} to keep the stored key.`,
   }),

@@ -1,7 +1,7 @@
 // When visitors may ask an assistant for a person. One member of its settings (settings.ts).
 import { Type } from "@sinclair/typebox";
 import { WEEKDAYS, type Weekday } from "#core/days.ts";
-import { about, Nullable, TimeOfDay, TimeZone, withMessage } from "#core/schema.ts";
+import { about, NonBlank, Nullable, TimeOfDay, TimeZone, withMessage } from "#core/schema.ts";
 
 const FAILURES_MAX = 10;
 const WORDS_MAX = 50;
@@ -68,7 +68,7 @@ export const DeskSettings = Type.Object({
     ...about("Addresses that get a mail when a visitor waits for a person or requests a"
       + " callback, if the server can send mail.", ["desk@example.com"]),
   })),
-  words: Type.Optional(Type.Array(Type.String({ pattern: "\\S", maxLength: WORD_CHARS_MAX }), {
+  words: Type.Optional(Type.Array(NonBlank(WORD_CHARS_MAX), {
     maxItems: WORDS_MAX, default: [],
     ...about("Requests a person when a visitor's message contains one of these words.",
       ["human", "complaint"]),

@@ -2,7 +2,7 @@
 // path and the plural that some clients use.
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
-import { about, named, Nullable, OneOf } from "#core/schema.ts";
+import { about, named, NonBlank, Nullable, OneOf } from "#core/schema.ts";
 import { IdOf, MessageSchema, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { pageEnvelope, pageQuery, PageSchema, PER_PAGE_DEFAULT } from "#http/pagination.ts";
@@ -21,10 +21,7 @@ interface Kind {
 
 const NAME_CHARS_MAX = 255;
 
-const Name = Type.String({
-  pattern: "\\S", maxLength: NAME_CHARS_MAX,
-  ...about("The name, unique within the account.", "Berlin"),
-});
+const Name = NonBlank(NAME_CHARS_MAX, about("The name, unique within the account.", "Berlin"));
 const Color = Nullable(OneOf(COLORS, about("The colour in lists; null for none.", "teal")));
 const OptionalColor = Type.Optional(Color);
 const CreateBody = Type.Object({ name: Name, color: OptionalColor });

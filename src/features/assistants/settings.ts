@@ -10,7 +10,7 @@ import { Value } from "@sinclair/typebox/value";
 import { LIMITS } from "#core/limits.ts";
 import { readVariables } from "#core/variables.ts";
 import {
-  about, collectingErrors, HttpUrl, named, OneOf, prepared, TimeZone, withMessage,
+  about, collectingErrors, HttpUrl, named, NonBlank, OneOf, prepared, TimeZone, withMessage,
 } from "#core/schema.ts";
 import { parseHttpUrl } from "#core/values.ts";
 import { BuiltInTool } from "./built-in-tools.ts";
@@ -38,8 +38,6 @@ export const Id = (options: SchemaOptions = {}) =>
   Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, ...options });
 const Ids = (description: string) =>
   Type.Array(Id(), { maxItems: IDS_MAX, default: [], ...about(description, [1]) });
-const NonBlank = (charsMax: number, description: SchemaOptions) =>
-  Type.String({ pattern: "\\S", maxLength: charsMax, ...description });
 const Ranged = (minimum: number, maximum: number, value: number, description: string) =>
   Type.Number({ minimum, maximum, default: value, ...about(description) });
 const Whole = (minimum: number, maximum: number, value: number, description: string) =>
@@ -91,7 +89,7 @@ const PostCallField = Type.Object({
 }, named("EvaluationField", "One thing a model evaluates about every call."));
 
 const Phrases = (when: string, example: string) => Type.Array(
-  Type.String({ pattern: "\\S", maxLength: PHRASE_CHARS_MAX }),
+  NonBlank(PHRASE_CHARS_MAX),
   { maxItems: PHRASES_MAX, default: [], ...about(`Phrases ${when}.`, [example]) });
 export const FillerConfig = Type.Object({
   neutral: Type.Optional(Phrases("for all other cases", "One moment.")),

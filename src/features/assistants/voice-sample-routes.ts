@@ -5,7 +5,7 @@ import { Type } from "@sinclair/typebox";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { SharedRateLimiter } from "#core/rate-limit.ts";
-import { about, named } from "#core/schema.ts";
+import { about, named, NonBlank } from "#core/schema.ts";
 import { rateLimitFault } from "#http/errors.ts";
 import { keyRoute, type Route } from "#http/route.ts";
 import type { Catalogs } from "./catalogs.ts";
@@ -27,10 +27,8 @@ const {
 const BODY = Type.Object({
   voice_id, language_id, synthesizer_provider_id, speech_speed, voice_stability, voice_similarity,
   tts_emotion_enabled,
-  text: Type.Optional(Type.String({
-    pattern: "\\S", maxLength: LIMITS.voiceSampleCharsMax,
-    ...about("The text to say. Defaults to a sentence in the language.", "Hello, how can I help?"),
-  })),
+  text: Type.Optional(NonBlank(LIMITS.voiceSampleCharsMax, about(
+    "The text to say. Defaults to a sentence in the language.", "Hello, how can I help?"))),
 });
 const WAV = "audio/wav";
 const SOUND = Type.String(named("VoiceSample", "WAV audio: 16-bit PCM, mono.", "RIFF…"));

@@ -1,7 +1,7 @@
 // How the chat widget looks and what it says. One member of an assistant's settings (settings.ts).
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
-import { about, OneOf, prepared, withMessage } from "#core/schema.ts";
+import { about, NonBlank, OneOf, prepared, withMessage } from "#core/schema.ts";
 import { UNSAFE_KEY } from "#core/values.ts";
 
 const LANGUAGE = "^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$";
@@ -50,9 +50,7 @@ const FormField = Type.Object({
     pattern: `^(?!(${UNSAFE_KEY})$)[A-Za-z0-9_]{1,50}$`,
     ...about("The variable that gets the answer.", "email"),
   }),
-  label: Type.String({
-    pattern: "\\S", maxLength: 100, ...about("The question's label.", "Your e-mail"),
-  }),
+  label: NonBlank(100, about("The question's label.", "Your e-mail")),
   type: Type.Optional(OneOf(FIELD_TYPES, {
     default: "text", ...about("The type of the answer.", "email"),
   })),
@@ -74,9 +72,7 @@ export const WidgetBeginning = {
   }, about("Questions before the chat. The answers become the conversation's variables; without"
     + " the required ones the server starts no conversation."))),
   greeting: Type.Optional(Type.Object({
-    text: Type.String({
-      pattern: "\\S", maxLength: 300, ...about("The text beside the button.", "May we help?"),
-    }),
+    text: NonBlank(300, about("The text beside the button.", "May we help?")),
     after_seconds: Type.Optional(Type.Integer({
       minimum: 0, maximum: AFTER_SECONDS_MAX, default: 10,
       ...about("Seconds after the page was opened.", 10),
@@ -118,9 +114,7 @@ function preparePosition(value: unknown): unknown {
 
 export const WidgetSettings = Type.Object(
   {
-    theme: Type.Optional(Type.String({
-      pattern: "\\S", maxLength: 50, default: "modern", ...about("The look of the widget."),
-    })),
+    theme: Type.Optional(NonBlank(50, { default: "modern", ...about("The look of the widget.") })),
     color: Type.Optional(Type.String({
       pattern: "^#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})$",
       default: "#2563eb",

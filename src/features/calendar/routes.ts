@@ -7,7 +7,7 @@ import { WEEKDAYS } from "#core/days.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { MASK } from "#core/secrets.ts";
-import { about, named, Nullable, OneOf, TimeOfDay, TimeZone } from "#core/schema.ts";
+import { about, named, NonBlank, Nullable, OneOf, TimeOfDay, TimeZone } from "#core/schema.ts";
 import { isoMicros, type System } from "#core/system.ts";
 import { dayAt } from "#core/zones.ts";
 import {
@@ -52,8 +52,7 @@ const ChangeBody = Type.Object({
 const Text = (description: string, example: string) =>
   Nullable(Type.String({ maxLength: 500, ...about(`${description}; null if not given.`, example) }));
 const WHO = {
-  name: Type.String({ pattern: "\\S", maxLength: 500, ...about("The attendee's name.",
-    "Ada Lovelace") }),
+  name: NonBlank(500, about("The attendee's name.", "Ada Lovelace")),
   email: Text("The attendee's e-mail address", "ada@example.org"),
   phone: Text("Their telephone number", "+4915112345678"),
   notes: Text("What it is about", "First consultation"),

@@ -3,7 +3,8 @@ import { Type, type Static } from "@sinclair/typebox";
 import { WEEKDAYS, type Weekday } from "#core/days.ts";
 import { Fault } from "#core/faults.ts";
 import {
-  about, collectingErrors, errorsOf, named, Nullable, OneOf, prepared, TimeZone, withMessage,
+  about, collectingErrors, errorsOf, named, NonBlank, Nullable, OneOf, prepared, TimeZone,
+  withMessage,
 } from "#core/schema.ts";
 import { isoMicros, isoOrNull } from "#core/system.ts";
 import {
@@ -42,9 +43,7 @@ const Day = OneOf(WEEKDAYS, {
 });
 
 const REQUIRED = {
-  name: Type.String({
-    pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name.", "Spring offer"),
-  }),
+  name: NonBlank(NAME_CHARS_MAX, about("The name.", "Spring offer")),
   assistant_id: Type.Integer(about("The `id` of the outbound assistant that makes the calls.", 1)),
 };
 const OPTIONAL = {

@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import { assistantNotFound, type Assistant } from "#features/assistants/assistants.ts";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, named, Nullable, OneOf, shownAs } from "#core/schema.ts";
+import { about, named, NonBlank, Nullable, OneOf, shownAs } from "#core/schema.ts";
 import { isUuid } from "#core/values.ts";
 import { variablesFrom } from "#core/variables.ts";
 import {
@@ -54,10 +54,7 @@ const CREATE = Type.Object({
   })),
   variables: Type.Optional(VariablesField),
   visitor: Type.Optional(Type.Object({
-    id: Type.String({
-      pattern: "\\S", maxLength: VISITOR_CHARS_MAX, ...about("The visitor's id in your system.",
-        "user-42"),
-    }),
+    id: NonBlank(VISITOR_CHARS_MAX, about("The visitor's id in your system.", "user-42")),
     hash: Type.Optional(Type.String({
       maxLength: VISITOR_CHARS_MAX,
       ...about("HMAC-SHA256 of the id with the assistant's identity secret, in hex.",

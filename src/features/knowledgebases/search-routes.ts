@@ -2,7 +2,7 @@
 // scores.
 import { Type, type Static } from "@sinclair/typebox";
 import { LIMITS } from "#core/limits.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, NonBlank, Nullable } from "#core/schema.ts";
 import { dataOf, IdOf, listOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
 import { keyRoute, type Route } from "#http/route.ts";
@@ -10,10 +10,8 @@ import { knowledgebaseNotFound, type FoundPassage } from "./knowledgebases.ts";
 import type { Retrieval } from "./retrieval.ts";
 
 const SearchBody = Type.Object({
-  query: Type.String({
-    pattern: "\\S", maxLength: LIMITS.messageCharsMax,
-    ...about("The question, as a person would ask it.", "What does a city bike cost?"),
-  }),
+  query: NonBlank(LIMITS.messageCharsMax, about("The question, as a person would ask it.",
+    "What does a city bike cost?")),
 });
 
 const rankOf = (description: string, score: string, example: number) => Nullable(Type.Object({

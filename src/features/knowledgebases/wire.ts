@@ -1,6 +1,6 @@
 // Wire shapes of knowledgebases, documents and their chunks.
 import { Type, type Static } from "@sinclair/typebox";
-import { about, named, Nullable, OneOf } from "#core/schema.ts";
+import { about, named, NonBlank, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros, isoOrNull } from "#core/system.ts";
 import { CREATED, Moment, TIMES, UPDATED } from "#http/answers.ts";
 import {
@@ -9,9 +9,7 @@ import {
 
 const NAME_CHARS_MAX = 255;
 
-export const Name = Type.String({
-  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name.", "Prices 2026"),
-});
+export const Name = NonBlank(NAME_CHARS_MAX, about("The name.", "Prices 2026"));
 export const Description = Type.Optional(Nullable(Type.String({
   maxLength: NAME_CHARS_MAX, ...about("Description of its content; null if none.",
     "Prices of all goods"),
@@ -95,18 +93,12 @@ const ANSWER_CHARS_MAX = 3000;
 const QUESTIONS_MAX = 500;
 const TEXT_CHARS_MAX = 200_000;
 
-export const Text = Type.String({
-  pattern: "\\S", maxLength: TEXT_CHARS_MAX,
-  ...about("The text; lines that begin with `#` are headings.", "# Hours\n\nWe open at nine."),
-});
+export const Text = NonBlank(TEXT_CHARS_MAX, about(
+  "The text; lines that begin with `#` are headings.", "# Hours\n\nWe open at nine."));
 export const Questions = Type.Array(Type.Object({
-  question: Type.String({
-    pattern: "\\S", maxLength: QUESTION_CHARS_MAX, ...about("The question, as people ask it.",
-      "When do you open?"),
-  }),
-  answer: Type.String({
-    pattern: "\\S", maxLength: ANSWER_CHARS_MAX, ...about("The answer.", "At nine, every day."),
-  }),
+  question: NonBlank(
+    QUESTION_CHARS_MAX, about("The question, as people ask it.", "When do you open?")),
+  answer: NonBlank(ANSWER_CHARS_MAX, about("The answer.", "At nine, every day.")),
 }, named("QuestionAndAnswer", "A question and its answer.")), {
   minItems: 1, maxItems: QUESTIONS_MAX,
   ...about("Questions with answers; each pair is searched on its own."),

@@ -1,6 +1,6 @@
 // The wire of templates: the gallery, creating everything from one, and removing it again.
 import { Type } from "@sinclair/typebox";
-import { about, HttpUrl, named, Nullable, OneOf, TimeZone } from "#core/schema.ts";
+import { about, HttpUrl, named, NonBlank, Nullable, OneOf, TimeZone } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -46,8 +46,8 @@ const Url = (description: string, example: string) => Type.Optional(Type.String(
 const COMPANY_CHARS_MAX = 100;
 const CreateBody = Type.Object({
   template: Name,
-  company: Type.Optional(Type.String({
-    pattern: "\\S", maxLength: COMPANY_CHARS_MAX, default: "our company",
+  company: Type.Optional(NonBlank(COMPANY_CHARS_MAX, {
+    default: "our company",
     ...about("The company the assistant speaks for: `{{company}}` in its texts.", "Harbour Bikes"),
   })),
   website: Url(

@@ -4,7 +4,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import {
-  collectingErrors, errorsOf, HttpUrl, named, Nullable, OneOf, prepared, withMessage,
+  collectingErrors, errorsOf, HttpUrl, named, NonBlank, Nullable, OneOf, prepared, withMessage,
 } from "#core/schema.ts";
 import { MASK } from "#core/secrets.ts";
 import { isoMicros } from "#core/system.ts";
@@ -29,8 +29,6 @@ const NAME_RULE = "must contain only lowercase letters and underscores, and star
 const NAME_MESSAGE = `Tool name ${NAME_RULE}`;
 
 const emptyWhenNull = prepared((value) => (value === null ? [] : value));
-const NonBlank = (maxLength: number, options: object = {}) =>
-  Type.String({ pattern: "\\S", maxLength, ...options });
 
 export const Header = Type.Object({
   name: Type.String({

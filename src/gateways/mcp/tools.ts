@@ -3,6 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { NonBlank } from "#core/schema.ts";
 import { pageQuery } from "#http/pagination.ts";
 import type { Route } from "#http/route.ts";
 import { conversationNotFound } from "#features/conversations/outcomes.ts";
@@ -128,9 +129,7 @@ function sendTool(source: Sources, options: ToolOptions): Tool {
       + "conversations are free. The assistant's tools do what they do for customers.",
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
     input: {
-      message: Type.String({
-        pattern: "\\S", maxLength: LIMITS.messageCharsMax, description: "What is said",
-      }),
+      message: NonBlank(LIMITS.messageCharsMax, { description: "What is said" }),
       assistant_id: Type.Optional(Id("Begins a conversation with this assistant")),
       conversation_id: Type.Optional(ConversationId),
       variables: Type.Optional(Type.Record(Type.String(), Type.Unknown(), {
@@ -281,9 +280,7 @@ function knowledgeTools(source: Sources, { search }: ToolOptions): Tool[] {
       annotations: READS,
       input: {
         knowledgebase_id: Id("The knowledgebase's id"),
-        query: Type.String({
-          pattern: "\\S", maxLength: LIMITS.messageCharsMax, description: "In a few words",
-        }),
+        query: NonBlank(LIMITS.messageCharsMax, { description: "In a few words" }),
       },
       output: { results: Type.Array(Passage) },
       run: async (from, { knowledgebase_id: id, query }) => {

@@ -1,7 +1,7 @@
 // The wire of what the dashboard keeps for an account: its first steps, and the saved views of its
 // lists.
 import { Type } from "@sinclair/typebox";
-import { about, named, Nullable, OneOf } from "#core/schema.ts";
+import { about, named, NonBlank, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros } from "#core/system.ts";
 import { dataOf, IdOf, listOf, MessageSchema, Moment, savedOf } from "#http/answers.ts";
 import { json } from "#http/exchange.ts";
@@ -49,9 +49,7 @@ const NAME_CHARS_MAX = 80;
 const QUERY_CHARS_MAX = 2000;
 const VIEW_FIELDS = {
   list: OneOf(VIEWED_LISTS, about("The list.", "calls")),
-  name: Type.String({
-    pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name.", "Missed this week"),
-  }),
+  name: NonBlank(NAME_CHARS_MAX, about("The name.", "Missed this week")),
   query: Type.String({
     maxLength: QUERY_CHARS_MAX,
     ...about("Filters and columns, as in the query string of the page's address.",

@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import type { FailedAuthentications } from "#core/failed-authentications.ts";
 import { Fault, ProviderError } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, NonBlank, Nullable } from "#core/schema.ts";
 import type { SecretBox } from "#core/secrets.ts";
 import { isoMicros, type System } from "#core/system.ts";
 import type { EventLog } from "#events/log.ts";
@@ -47,9 +47,7 @@ const TOKEN_CHARS_MAX = 100;
 export const EMAIL = Type.String({
   ...EMAIL_FORM, ...about("The member's e-mail address.", "ana@example.org"),
 });
-export const NAME = Type.String({
-  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The name, which visitors see too.", "Ana"),
-});
+export const NAME = NonBlank(NAME_CHARS_MAX, about("The name, which visitors see too.", "Ana"));
 /** No minimum length when signing in: a password that is too short is simply wrong. */
 export const PASSWORD = Type.String({
   maxLength: PASSWORD_CHARS_MAX, ...about("The password.", "correct horse battery"),

@@ -3,7 +3,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
-import { about, named, Nullable } from "#core/schema.ts";
+import { about, named, NonBlank, Nullable } from "#core/schema.ts";
 import type { System } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import { dataOf, listOf, Moment } from "#http/answers.ts";
@@ -41,9 +41,7 @@ const FIELDS = {
   wish: Text(WISH_CHARS_MAX, "What it is about.", "My order has not come."),
   time: Text(NAME_CHARS_MAX, "When the visitor wants to be reached.", "after 5 pm"),
 };
-const Name = Type.String({
-  pattern: "\\S", maxLength: NAME_CHARS_MAX, ...about("The visitor's name.", "Bo"),
-});
+const Name = NonBlank(NAME_CHARS_MAX, about("The visitor's name.", "Bo"));
 const WISH = Type.Object({
   name: Name, ...Type.Partial(Type.Object(FIELDS)).properties,
 });

@@ -2,7 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
-import { about, named, Nullable, OneOf } from "#core/schema.ts";
+import { about, named, NonBlank, Nullable, OneOf } from "#core/schema.ts";
 import { isoMicros, isoOrNull, plainSeconds } from "#core/system.ts";
 import type { Author } from "#events/events.ts";
 import {
@@ -71,11 +71,9 @@ const CANNED_FIELDS = {
     pattern: "^\\S+$", maxLength: SHORTCUT_CHARS_MAX,
     ...about("The shortcut it is found by, without spaces.", "hours"),
   }),
-  text: Type.String({
-    pattern: "\\S", maxLength: LIMITS.messageCharsMax,
-    ...about("The answer; `{{name}}` is filled in from the conversation's variables.",
-      "Hello {{customer_name}}, we are open from 9 to 5."),
-  }),
+  text: NonBlank(LIMITS.messageCharsMax, about(
+    "The answer; `{{name}}` is filled in from the conversation's variables.",
+    "Hello {{customer_name}}, we are open from 9 to 5.")),
 };
 const CANNED = Type.Object({
   id: Type.Integer(about("The canned reply's number.", 1)), ...CANNED_FIELDS, ...TIMES,
@@ -175,9 +173,7 @@ function noteRoutes({ inbox, conversations, authorOf }: InboxRouteOptions): Rout
       summary: "Add a note to a conversation; visitors never see it",
       isRepeatable: true,
       body: Type.Object({
-        text: Type.String({
-          pattern: "\\S", maxLength: LIMITS.noteCharsMax, ...about("The note.", "Wants a refund."),
-        }),
+        text: NonBlank(LIMITS.noteCharsMax, about("The note.", "Wants a refund.")),
       }),
       responses: { 201: { description: "The note", schema: dataOf(NOTE) } },
       handle: async ({ caller, uuid, body }) => json(201, {
