@@ -1,4 +1,5 @@
 // The program that `npm start` runs.
+import "../src/require-node.js";
 import { entryOf } from "./entry.js";
 import { trim } from "./trim.js";
 

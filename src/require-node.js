@@ -1,5 +1,5 @@
 // Plain JavaScript on purpose: it must run, and print one clear line, on a Node that cannot run the
-// rest. Imported before everything else by main.ts and cli.ts.
+// rest. Imported before everything else by main.ts, cli.ts and the scripts that start them.
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";

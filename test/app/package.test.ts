@@ -1,7 +1,7 @@
 // The package as somebody else installs it: what `npm pack` makes, unpacked into an empty folder
 // beside its dependencies, which the long form installs from the registry and the short form links.
 import assert from "node:assert/strict";
-import { execFile, spawn } from "node:child_process";
+import { execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync,
@@ -183,6 +183,23 @@ test("[OP167] parley trim keeps of packages only what this machine loads, once, 
     { default: new (path: string) => { close(): void } };
   new Sqlite(":memory:").close();
   assert.deepEqual(trimPackages(modules), []);
+});
+
+test("[CL350] a clone that was never built says which Node it needs where Node cannot run its sources", () => {
+  const clone = mkdtempSync(join(folder, "unbuilt-"));
+  for (const path of ["package.json", "scripts", "src/cli.ts", "src/main.ts", "src/require-node.js", "src/cli/trimming.js"]) {
+    cpSync(join(ROOT, path), join(clone, path), { recursive: true });
+  }
+  const earlier = `Object.defineProperty(process, "versions",
+    { value: { ...process.versions, node: "20.20.2" } });`;
+  for (const script of ["start", "parley"]) {
+    const { status, stderr } = spawnSync(process.execPath, [
+      "--no-experimental-strip-types", `--import=data:text/javascript,${encodeURIComponent(earlier)}`,
+      join(clone, `scripts/${script}.js`),
+    ], { encoding: "utf8" });
+    assert.match(stderr, /^Parley needs Node 22, this is v\S+\. [^\n]+\n$/, script);
+    assert.equal(status, 78, script);
+  }
 });
 
 test("[OP221] a read-only clone is not trimmed, without a message; other failures are reported", async () => {
