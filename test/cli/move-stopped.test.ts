@@ -54,6 +54,22 @@ test("[CL87] a move is refused in one sentence: a running server, a database in 
   assert.ok(!existsSync(join(dataDir, "moved.json")), "the folder goes on");
 });
 
+test("[CL351] a move checks the database it goes to before the ledger, and leaves it free where the ledger is wrong", { skip }, async () => {
+  const { dataDir } = newFolder();
+  const file = new Database(databasePath(dataDir));
+  file.exec("DROP TRIGGER ledger_is_never_changed; UPDATE ledger SET amount_micros = 1");
+  file.close();
+  const database = await newDatabase("wrong ledger");
+  await database.query("CREATE TABLE theirs (id INTEGER)");
+  assert.match((await move(dataDir, database)).err, /the database is not empty/);
+  await database.query("DROP TABLE theirs");
+  assert.match((await move(dataDir, database)).err, /the ledger is not correct; nothing was moved/);
+  const created = await parley(newDir(), ["account", "create", "--name", "A"], {
+    PARLEY_DATABASE_URL: database.url,
+  });
+  assert.equal(created.code, 0, created.err);
+});
+
 /** A table of the database, until it is let go: against writing, or against ANALYZE alone. */
 async function holdTable(
   database: VirginDatabase, table: string, mode: "SHARE" | "SHARE UPDATE EXCLUSIVE" = "SHARE",

@@ -93,14 +93,15 @@ export async function moveDatabase(options: MoveOptions): Promise<Moved> {
   const { dataDir, url, secretMark, system, tell, takeFiles, note } = options;
   const from = openDeparture(dataDir);
   try {
-    tell("checking the ledger");
-    const books = await booksOf(from.ledger);
-    const { problems } = books.audit;
-    if (problems.length > 0) {
-      throw new Error(`the ledger is not correct; nothing was moved: ${problems.join("; ")}`);
-    }
     const to = await openArrival(url, system);
     try {
+      tell("checking the ledger");
+      const books = await booksOf(from.ledger);
+      const { problems } = books.audit;
+      if (problems.length > 0) {
+        throw new Error(`the ledger is not correct; nothing was moved: ${problems.join("; ")}`);
+      }
+      await to.reserve();
       tell("recordings and documents");
       await takeFiles(from.unwanted);
       await to.begin();

@@ -13,6 +13,8 @@ import { openServer, problemOfServer } from "./server.ts";
 import type { Session } from "./session.ts";
 
 export interface Arrival {
+  /** From here on no server starts on the database until `commit`, not even if the move dies. */
+  reserve(): Promise<void>;
   /** Opens the transaction that takes all the rows or none. */
   begin(): Promise<void>;
   /** Rows as one JSON array of objects, bytes in them as `\x…`. */
@@ -129,10 +131,10 @@ export async function openArrival(url: string, system: System): Promise<Arrival>
   try {
     await assertFit(session, system);
     const facts = factsOf(session.sql);
-    await facts.enter("moving", isoMicros(system.now()));
     let bindKeys = (): Promise<void> => Promise.reject(new Error("nothing was begun"));
     return {
       ...arrivingOver(session.sql),
+      reserve: () => facts.enter("moving", isoMicros(system.now())),
       begin: async () => {
         bindKeys = await begin(session);
       },
