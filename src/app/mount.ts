@@ -158,6 +158,7 @@ export function mount(parts: Parts): Mounted {
 
 function whyNotReady({ storage, started, stopping }: Parts): string | null {
   if (storage.failure()) return "the database cannot be written";
+  if (!storage.canRead()) return "the database cannot be read";
   if (stopping()) return "the server is stopping";
   return started() ? null : "the server is starting";
 }

@@ -100,6 +100,8 @@ export interface Storage {
   trimLog(before: Instant, rows: number): Promise<number>;
   /** Null while commits succeed. Once set, nothing is written until a restart. */
   failure(): StorageFailure | null;
+  /** False while reads find no connection, though writes may; heals by itself. */
+  canRead(): boolean;
   /** True while `failure` is set, and while there is no room, which heals by itself. */
   isRefusing(): boolean;
   /** Finishes what was asked, checkpoints, closes. Idempotent. */

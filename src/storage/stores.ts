@@ -54,7 +54,7 @@ type ClosableReader = Reader & { close(): Promise<void> };
 export function storesOver(
   reader: ClosableReader, everybodys: Writer<AllCommands>, search: SearchIndex, joinedAs = NOBODY,
   beats: { reader: ClosableReader; writer: Writer<AllCommands> } | null = null,
-): Omit<Storage, "databaseId"> {
+): Omit<Storage, "databaseId" | "canRead"> {
   let nodeId = joinedAs;
   const writer = notingDeeds(writingAs(() => nodeId, everybodys));
   const nodes = createNodeStore(

@@ -1,4 +1,5 @@
-// PostgreSQL has no room for the connections of writes, while those of reads are still there.
+// PostgreSQL has no room for the connections of writes, while those of reads are still there, or
+// the other way round.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StorageFailure } from "#core/faults.ts";
@@ -7,7 +8,7 @@ import { openPostgres } from "#storage/engines/postgres/storage.ts";
 import { askUntil } from "#support/asking.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 
-test("[SO211] a server that takes no connection for writes is reported, though reads go on", {
+test("[SO211] a server that takes no connection for writes, or none for reads, is reported, though the other goes on", {
   skip: withoutPostgres,
 }, async () => {
   const system = createSystem();
@@ -24,9 +25,12 @@ test("[SO211] a server that takes no connection for writes is reported, though r
   const create = () =>
     storage.accounts.createAccount({ name: "A", email: "", plan: "p", now: system.now() });
   await create();
-  await database.query(`ALTER ROLE ${role} CONNECTION LIMIT 1`);
-  await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE usename = $1 AND application_name = 'parley writes'`, [role]);
+  const crowdOut = async (purpose: string): Promise<void> => {
+    await database.query(`ALTER ROLE ${role} CONNECTION LIMIT 1`);
+    await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE usename = $1 AND application_name = $2`, [role, `parley ${purpose}`]);
+  };
+  await crowdOut("writes");
   // Reads keep proving that the database can be reached.
   const failure = async () => {
     assert.equal((await storage.accounts.listAccounts()).length, 1);
@@ -37,6 +41,18 @@ test("[SO211] a server that takes no connection for writes is reported, though r
   await database.query(`ALTER ROLE ${role} CONNECTION LIMIT -1`);
   await askUntil(failure, (one) => one === null);
   await create();
+  for (const purpose of ["reads", "snapshots"]) {
+    await crowdOut(purpose);
+    // Writes keep proving that the database can be reached.
+    const canRead = async () => {
+      await create();
+      return storage.canRead();
+    };
+    await askUntil(canRead, (can) => !can);
+    assert.equal(storage.failure(), null);
+    await database.query(`ALTER ROLE ${role} CONNECTION LIMIT -1`);
+    await askUntil(canRead, (can) => can);
+  }
   await storage.close();
   await database.drop();
 });

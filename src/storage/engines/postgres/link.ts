@@ -50,6 +50,8 @@ export function createReach(system: System): Reach {
 export interface Link {
   /** Null while it is being opened. */
   current(): Session | null;
+  /** How long it has had no session; 0: it has one. */
+  absentMs(): number;
   /** Waits this long for a session; rejects with StorageFailure. */
   session(patienceMs: number): Promise<Session>;
   /** Idempotent. */
@@ -60,6 +62,7 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
   const { system } = options;
   const closing = new AbortController();
   let session: Session | null = null;
+  let absentSinceMs = system.monotonicMs();
   let waiting: ((session: Session | null) => void)[] = [];
   let opening: Promise<void> | null = null;
   /** Why the last attempt to connect failed. */
@@ -75,6 +78,7 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
         for (const resolve of waiting.splice(0)) resolve(opened);
         opened.onLost(() => {
           session = null;
+          absentSinceMs = system.monotonicMs();
           start();
         });
         return;
@@ -95,6 +99,7 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
     closing.signal.aborted ? "the database was closed" : "the database is unreachable", refusal);
   return {
     current: () => (session && !session.isLost() ? session : null),
+    absentMs: () => (session ? 0 : system.monotonicMs() - absentSinceMs),
     session: (patienceMs) => new Promise((resolve, reject) => {
       if (closing.signal.aborted) return reject(gone());
       if (session && !session.isLost()) return resolve(session);
@@ -115,3 +120,7 @@ export function createLink(options: SessionOptions, reach: Reach): Link {
     },
   };
 }
+
+/** The database may have room for the sessions of some links only. */
+export const areAbsent = (links: readonly Link[]): boolean =>
+  links.every((link) => link.absentMs() >= LIMITS.databaseGoneMs);

@@ -3,7 +3,7 @@
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
-import { createLink, type Link, type Reach } from "./link.ts";
+import { areAbsent, createLink, type Link, type Reach } from "./link.ts";
 import {
   ConnectionLost, FULL, PASSING, stateOf, type Session, type SessionOptions,
 } from "./session.ts";
@@ -14,6 +14,8 @@ export const isStale = (error: unknown): boolean =>
   stateOf(error) === "0A000" && (error as Error).message.includes("cached plan");
 
 interface PostgresReader extends Reader {
+  /** False while the database takes no connection for single reads, or none for snapshots. */
+  canRead(): boolean;
   /** Waits for reads under way; later reads reject. Idempotent. */
   close(): Promise<void>;
 }
@@ -115,6 +117,7 @@ export function createReader(
       free.set(link, result.catch(() => undefined));
       return counted(result);
     },
+    canRead: () => !areAbsent(singles) && !areAbsent(moments),
     close: async () => {
       isClosed = true;
       await Promise.allSettled(underWay);

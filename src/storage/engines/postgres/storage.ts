@@ -47,6 +47,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Storage> {
     writer: createWriter({ url, system }, reach, { writers: 1, writesMax: LIMITS.beatWritesMax }),
   };
   return {
-    databaseId, ...storesOver(reader, writer, createSearchIndex(reader), NOBODY, beats),
+    databaseId, canRead: reader.canRead,
+    ...storesOver(reader, writer, createSearchIndex(reader), NOBODY, beats),
   };
 }

@@ -14,7 +14,7 @@ import {
   failed, runBatch, wasCommitted, type Outcome, type Request, type Share,
 } from "./batch.ts";
 import { commandsOver } from "./commands.ts";
-import { createLink, type Link, type Reach } from "./link.ts";
+import { areAbsent, createLink, type Link, type Reach } from "./link.ts";
 import type { Session, SessionOptions } from "./session.ts";
 
 interface Waiting extends Request {
@@ -233,24 +233,6 @@ function createCrew(
   };
 }
 
-/** Whether writes have a session: the database may have room for those of reads and beats only. */
-function createRoom(links: Link[], reach: Reach, system: System) {
-  let noneSinceMs: number | null = null;
-  const isThere = (): boolean => links.some((link) => link.current() !== null);
-  return {
-    look: (): void => {
-      noneSinceMs = isThere() ? null : noneSinceMs ?? system.monotonicMs();
-    },
-    failure: (): StorageFailure | null => {
-      // A session that is back ends the failure at once, not with the next look.
-      const isOver = noneSinceMs !== null && !isThere()
-        && system.monotonicMs() - noneSinceMs >= LIMITS.databaseGoneMs;
-      return reach.failure()
-        ?? (isOver ? new StorageFailure("the database takes no connection for writes") : null);
-    },
-  };
-}
-
 /** Frees the command's room in the backlog, whichever way it is answered. */
 function answersOf(
   resolve: (value: never) => void, reject: (error: unknown) => void, leave: () => void,
@@ -293,9 +275,9 @@ export function createWriter(
     lines.retry(system.monotonicMs());
     crew.flush();
   });
-  const { look, failure: failureNow } = createRoom(links, reach, system);
+  const failureNow = (): StorageFailure | null => reach.failure() ?? (areAbsent(links)
+    ? new StorageFailure("the database takes no connection for writes") : null);
   const impatience = system.every(LIMITS.databaseRetryMs, () => {
-    look();
     const failure = failureNow();
     if (!failure) return;
     for (const { reject } of lines.expire(system.monotonicMs())) reject(failure);

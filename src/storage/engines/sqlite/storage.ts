@@ -32,5 +32,6 @@ export async function openStorage(
 export const storageOver = (
   reader: SqliteReader, writer: Writer<AllCommands>, joinedAs?: number,
 ): Storage => ({
-  databaseId: null, ...storesOver(reader, writer, createSearchIndex(reader), joinedAs),
+  databaseId: null, canRead: () => true,
+  ...storesOver(reader, writer, createSearchIndex(reader), joinedAs),
 });
