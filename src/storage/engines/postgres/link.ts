@@ -27,7 +27,8 @@ export function createReach(system: System): Reach {
     failure: () => {
       if (hanging > 0) {
         return new StorageFailure(
-          "the database does not finish a commit: it may wait for a synchronous standby");
+          "the database does not finish a commit: it may wait for a synchronous standby of"
+            + " synchronous_standby_names, which must be back or taken out");
       }
       if (since === null) return null;
       return system.monotonicMs() - Math.max(since, heardMs) >= LIMITS.databaseGoneMs
