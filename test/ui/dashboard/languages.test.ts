@@ -8,7 +8,9 @@ import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { keysOfDashboard, languages, problemsOf, readCatalog } from "#scripts/texts.ts";
 import { translatable } from "#ui/translatable.ts";
+import { TEMPLATES } from "#features/templates/gallery.ts";
 import { dataRoot } from "#support/databases/data-folder.ts";
+import { newKnowledgebase, uploadFile, whenRead } from "#support/documents/knowledge.ts";
 import { noBrowser, openBrowser } from "#support/pages/browser.ts";
 import { cutHeadings } from "#support/pages/dashboard-page.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
@@ -205,6 +207,24 @@ test("[DB445] the talk page is in the visitor's language", { skip, timeout }, as
   await page.getByRole("button", { name: "Anruf starten" }).waitFor();
   await page.getByText("Bereit, wenn Sie es sind").waitFor();
   assert.equal(await page.evaluate("document.documentElement.lang"), "de");
+  await context.close();
+});
+
+test("[DB1230] templates and the reason why a document failed are in the reader's language", { skip, timeout }, async () => {
+  assert.ok(browser);
+  const id = await newKnowledgebase(server);
+  const document = await uploadFile(server, id, " ");
+  await whenRead(server, document);
+  const context = await browser.newContext({ locale: "de" });
+  const page = await context.newPage();
+  await page.goto(server.url);
+  await page.evaluate(`sessionStorage.setItem("parley-api-key", ${JSON.stringify(server.key)})`);
+  await page.goto(`${server.url}/#/knowledgebases/${id}`);
+  await page.reload();
+  await page.getByText("Im Dokument wurde kein Text gefunden.").waitFor();
+  await page.goto(`${server.url}/#/templates`);
+  await page.getByText("Liest Ihre Website, antwortet aus deren Seiten").waitFor();
+  for (const { description } of Object.values(TEMPLATES)) assert.ok(keys.has(description));
   await context.close();
 });
 

@@ -38,9 +38,14 @@ function faultOf(message: string): string | null {
 
 /** Separates what happens from the reason why. */
 const SENTENCE_END = /(?<=\.) (?=\p{Lu})/u;
-/** Something other than the server answered, such as a proxy. */
-const WORDLESS = /^the server answered (?<status>\d+)$/;
-const UNSET = /^The setting (?<setting>\w+) is not set on this server\.$/;
+/** Sentences with a value in them, and their texts with the same placeholders. */
+const FILLED: [says: RegExp, text: string][] = [
+  // Something other than the server answered, such as a proxy.
+  [/^the server answered (?<status>\d+)$/, t("The server answered {status}.")],
+  [/^The page answered (?<status>\d+)\.$/, t("The page answered {status}.")],
+  [/^The setting (?<setting>\w+) is not set on this server\.$/,
+    t("The setting {setting} is not set on this server.")],
+];
 
 export function said(message: string): string {
   if (LANGUAGE === "en") return message;
@@ -48,10 +53,9 @@ export function said(message: string): string {
   if (whole !== message) return whole;
   const sentences = message.split(SENTENCE_END);
   if (sentences.length > 1) return sentences.map(said).join(" ");
-  const { status } = WORDLESS.exec(message)?.groups ?? {};
-  if (status !== undefined) return t("The server answered {status}.", { status });
-  const { setting } = UNSET.exec(message)?.groups ?? {};
-  return setting === undefined
-    ? faultOf(message) ?? message
-    : t("The setting {setting} is not set on this server.", { setting });
+  for (const [says, text] of FILLED) {
+    const values = says.exec(message)?.groups;
+    if (values) return t(text, values);
+  }
+  return faultOf(message) ?? message;
 }

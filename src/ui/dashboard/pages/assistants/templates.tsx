@@ -8,6 +8,7 @@ import { Button, Form, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx"
 import { Confirm, Dialog, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { when } from "#ui/dashboard/kit/format.ts";
 import { Card, Loaded } from "#ui/dashboard/kit/layout.tsx";
+import { said } from "#ui/dashboard/kit/said.ts";
 import { t } from "#ui/dashboard/kit/texts.ts";
 
 type Body<Path extends "/user/templates" | "/user/template-sets"> =
@@ -29,7 +30,7 @@ export function TemplateGallery({ onChange, onClose }: { onChange(): void; onClo
                 <li key={template.name}>
                   <button type="button" onClick={() => setChosen(template)}>
                     <strong>{NAMES[template.name]}</strong>
-                    <span>{template.description}</span>
+                    <span>{said(template.description)}</span>
                     <small>{partsOf(template)}</small>
                   </button>
                 </li>
@@ -70,7 +71,7 @@ function Fill({ template, onBack, onClose }: {
     }));
     toasts.notify(data.call_problem === null
       ? t(`${title}: all of it is there.`)
-      : `It was created, but without a test call: ${data.call_problem}`);
+      : `It was created, but without a test call: ${said(data.call_problem)}`);
     onClose();
     location.hash = `#/assistants/${data.assistant_id}/test`;
   };
@@ -79,7 +80,7 @@ function Fill({ template, onBack, onClose }: {
       submit="Create everything" needs="build" error={error} onError={setError}
       onSubmit={submit} onCancel={onBack}
     >
-      <p>{template.description}</p>
+      <p>{said(template.description)}</p>
       <TextField
         label="Company" value={fields.company} error={wrong.company} placeholder="Harbour Bikes"
         hint="Who it speaks for." maxLength={100} onInput={(company) => set({ company })}

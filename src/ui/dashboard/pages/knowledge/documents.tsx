@@ -8,6 +8,7 @@ import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { Confirm, Dialog, useToastedWork, useToasts } from "#ui/dashboard/kit/dialog.tsx";
 import { count, when, whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Empty, Facts, Notice, Status } from "#ui/dashboard/kit/layout.tsx";
+import { said } from "#ui/dashboard/kit/said.ts";
 import { Table, type Column } from "#ui/dashboard/kit/table.tsx";
 import { t } from "#ui/dashboard/kit/texts.ts";
 import { TwoLines } from "#ui/dashboard/kit/two-lines.tsx";
@@ -21,7 +22,9 @@ const COLUMNS: Column<Document>[] = [
   {
     title: "Name", grow: 1.15,
     cell: ({ name, failure_reason: reason, description }) => (
-      <TwoLines main={name} sub={reason ?? description} isBad={reason !== null} />
+      <TwoLines
+        main={name} sub={reason === null ? description : said(reason)} isBad={reason !== null}
+      />
     ),
   },
   { title: "Status", cell: ({ status }) => <Status code={status} />, fits: "9.8rem" },
@@ -165,8 +168,8 @@ function Actions({ knowledgebaseId, document, onMode, onDone }: {
 function Trouble({ document: { status, failure_reason: reason } }: { document: Document }) {
   if (reason === null) return null;
   return status === "failed"
-    ? <Notice tone="bad">{reason}</Notice>
-    : <Notice tone="warn">Not read again: {reason} What was read before is still found.</Notice>;
+    ? <Notice tone="bad">{said(reason)}</Notice>
+    : <Notice tone="warn">Not read again: {said(reason)} What was read before is still found.</Notice>;
 }
 
 const mayReadAgain = ({ status, type }: Document): boolean =>
