@@ -210,7 +210,7 @@ const showBalance: Command = {
       const lines = [
         ["balance", formatMicros(row.balanceMicros)], ["reserved", formatMicros(row.reservedMicros)],
       ];
-      return Promise.resolve({ value: accountValue(row), text: table(lines) });
+      return { value: accountValue(row), text: table(lines) };
     }),
 };
 

@@ -28,10 +28,10 @@ export const verifyLedgerCommand: Command = {
     const { accounts, entries, problems } = await auditStored(config);
     const ok = problems.length === 0;
     const summary = `${accounts} accounts, ${entries} ledger entries`;
-    return Promise.resolve({
+    return {
       value: { ok, accounts, entries, problems },
       text: ok ? `the ledger is correct: ${summary}` : `${summary}\n${problems.join("\n")}`,
       failed: !ok,
-    });
+    };
   },
 };
