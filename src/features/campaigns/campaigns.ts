@@ -12,7 +12,7 @@ import type { EventBus } from "#events/bus.ts";
 import { deedUnderWay } from "#core/deed.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { CampaignReason, CommittedEvent } from "#events/events.ts";
-import type { LeadOutcome, LeadStatus } from "#features/leads/leads.ts";
+import { campaignNotFound, type LeadOutcome, type LeadStatus } from "#features/leads/leads.ts";
 import type { Callers } from "./callers.ts";
 import { pauseOf, type CampaignFigures, type Pause } from "./figures.ts";
 import type { CallingHours } from "./hours.ts";
@@ -158,7 +158,6 @@ interface CampaignsOptions {
 
 export type Campaigns = ReturnType<typeof createCampaigns>;
 
-const notFound = (): Fault => new Fault(404, "Campaign not found");
 const failed = (status: number, message: string, data?: object): Fault =>
   new Fault(status, message, { extra: { success: false, ...(data ? { data } : {}) } });
 
@@ -268,7 +267,7 @@ export function createCampaigns(options: CampaignsOptions) {
   const { store, bus, system, onChange } = options;
   const get = async (accountId: number, campaignId: number): Promise<Campaign> => {
     const campaign = await store.findById(campaignId);
-    if (campaign?.accountId !== accountId) throw notFound();
+    if (campaign?.accountId !== accountId) throw campaignNotFound();
     return campaign;
   };
   return {
@@ -288,7 +287,7 @@ export function createCampaigns(options: CampaignsOptions) {
       accountId: number, campaignId: number, changes: Partial<CampaignFields>,
     ): Promise<Campaign> => {
       const changed = await store.update({ accountId, campaignId, changes, now: system.now() });
-      if (!changed) throw notFound();
+      if (!changed) throw campaignNotFound();
       onChange();
       return changed;
     },
@@ -298,7 +297,7 @@ export function createCampaigns(options: CampaignsOptions) {
       const rows = LIMITS.campaignLeadsPerWrite;
       const some = () => store.remove({ accountId, campaignId, rows, now: system.now() });
       let done = await some();
-      if (!done) throw notFound();
+      if (!done) throw campaignNotFound();
       for (; done; done = done.isGone ? null : await some()) bus.publishCommitted(done.events);
     },
   };

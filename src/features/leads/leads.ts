@@ -187,7 +187,7 @@ interface LeadsOptions {
 export type Leads = ReturnType<typeof createLeads>;
 
 const BLOCKED_MAX = 100_000;
-const campaignNotFound = (): Fault => new Fault(404, "Campaign not found");
+export const campaignNotFound = (): Fault => new Fault(404, "Campaign not found");
 const notFound = (): Fault => new Fault(404, "Lead not found");
 const DUPLICATE = "This phone number is already a lead of the campaign.";
 const invalid = (field: string, message: string): Fault =>

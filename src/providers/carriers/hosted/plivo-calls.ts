@@ -17,7 +17,7 @@ import {
 } from "./rest.ts";
 import { ringingSeconds, TRANSFER_RINGING_S } from "./ringing.ts";
 import { isFromPlivo } from "./signatures.ts";
-import { entryOf } from "./status.ts";
+import { ended, entryOf } from "./status.ts";
 import { element, escapeXml, responseOf } from "./twiml.ts";
 
 export interface PlivoCallsOptions {
@@ -115,8 +115,6 @@ function isGenuine(authToken: string, request: CarrierRequest): boolean {
   return urls.some((one) => SIGNATURES.some((name) =>
     isFromPlivo({ authToken, signature: header(name), nonce, method, url: one, form })));
 }
-
-const ended = (cause: LegEndCause): LegEvent => ({ kind: "ended", cause });
 
 const STATUSES: Record<string, LegEvent> = {
   ringing: { kind: "ringing" },

@@ -7,7 +7,7 @@ export const CAUSE_OF_SIP: Record<string, LegEndCause> = {
   603: "rejected", 607: "rejected", 608: "rejected",
 };
 
-const ended = (cause: LegEndCause): LegEvent => ({ kind: "ended", cause });
+export const ended = (cause: LegEndCause): LegEvent => ({ kind: "ended", cause });
 
 /** Twilio's CallStatus, and SignalWire's. */
 const TWILIO: Record<string, LegEvent | null> = {

@@ -3,12 +3,10 @@ import { jsonOf } from "#core/values.ts";
 import type { LegEndCause, LegEvent } from "#providers/carriers/port.ts";
 import { withPlus } from "./numbers.ts";
 import type { CallReport, CarrierRequest } from "./port.ts";
-import { CAUSE_OF_SIP, entryOf } from "./status.ts";
+import { CAUSE_OF_SIP, ended, entryOf } from "./status.ts";
 import { isOfAddedLeg } from "./vonage-ncco.ts";
 
 type Body = Record<string, unknown>;
-
-const ended = (cause: LegEndCause): LegEvent => ({ kind: "ended", cause });
 
 /** Keyed by `status`. Any other status is irrelevant to a leg. */
 const STATUSES: Record<string, LegEvent> = {
