@@ -169,6 +169,8 @@ export interface SpeechToSpeechSession {
   sendText(text: string): void;
   /** Replaces the instructions and functions from now on. */
   instruct(instructions: string, functions: ModelFunction[]): void;
+  /** No more audio follows: what was said is reported in words now, and no more need be said. */
+  finalize(): void;
   close(): void;
 }
 

@@ -176,6 +176,16 @@ test("[SP193] a session without a voice reports only text; an unknown voice beco
   });
 });
 
+test("[VL604] speech that no silence follows is told in words when the call is over", async () => {
+  const { live, received } = await session();
+  await received.event("ready");
+  live.write(tone(400, OPTIONS.rate));
+  live.finalize();
+  await received.event("reply_start");
+  assert.deepEqual(stepsOf(received).slice(1, 5),
+    ["speech_start", "user_text", "speech_end", "user_text"]);
+});
+
 test("[SP194] speech over a reply ends it: no more of it is reported, and the speech is answered", async () => {
   const middle = Promise.withResolvers<void>();
   let replies = 0;

@@ -57,7 +57,6 @@ async function session(
   return { server: started, vendor, received, live, speak, peer: await started.peer(0) };
 }
 
-
 const textOf = (received: Received<SpeechToSpeechEvent>): string =>
   received.events.map((event) => (event.kind === "text" ? event.text : "")).join("");
 const samplesOf = (received: Received<SpeechToSpeechEvent>): number =>
@@ -369,6 +368,16 @@ test("[SP293] why a reply failed is logged, without the key", async () => {
   });
   await received.event("reply_end");
   assert.deepEqual(lines, [{ code: "insufficient_quota", complaint: "No quota is left for ***" }]);
+});
+
+test("[VL604] speech that no silence follows is told in words when the call is over", async () => {
+  const { live, received } = await session();
+  live.write(tone(400));
+  await received.event("speech_start");
+  live.finalize();
+  await received.event("reply_start");
+  const said = received.events.filter(({ kind }) => kind === "user_text").at(-1);
+  assert.deepEqual(said, { kind: "user_text", text: "hello there", isFinal: true });
 });
 
 test("[SP57] after close there are no events and the connection ends", async () => {

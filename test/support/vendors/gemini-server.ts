@@ -89,6 +89,7 @@ class Talk implements GeminiPeer {
       return this.#hear(Buffer.from(data, "base64"));
     }
     this.messages.push(message);
+    if (message.realtimeInput?.audioStreamEnd && this.#isSpeech) this.#speechEnds();
     if (message.setup) this.send({ setupComplete: {} });
     if (message.clientContent?.turnComplete) {
       this.#cut();
@@ -110,7 +111,10 @@ class Talk implements GeminiPeer {
     }
     if (!this.#isSpeech) return;
     this.#quietMs = isLoud ? 0 : this.#quietMs + bytes.length / 2 / SAMPLES_PER_MS_IN;
-    if (this.#quietMs < SILENCE_MS) return;
+    if (this.#quietMs >= SILENCE_MS) this.#speechEnds();
+  }
+
+  #speechEnds(): void {
     this.#isSpeech = false;
     this.#quietMs = 0;
     const heard = this.#script.hear?.() ?? "hello there";

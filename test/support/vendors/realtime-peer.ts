@@ -150,6 +150,9 @@ export class RealtimePeer {
     switch (event.type) {
       case "session.update":
         return this.#update(event);
+      case "input_audio_buffer.commit":
+        if (this.#isSpeech) return this.#speechEnds(Math.round(this.audioSamples / 24));
+        return this.#refuse(event, "input_audio_buffer_commit_empty", "The buffer is empty");
       case "conversation.item.create":
         return this.#addItem(event.item as NewItem);
       case "conversation.item.truncate":
@@ -241,7 +244,10 @@ export class RealtimePeer {
     if (!this.#isSpeech) return;
     this.#quietMs = isLoud ? 0 : this.#quietMs + frame.length / 24;
     if (isLoud) this.#speech.push(frame);
-    if (this.#quietMs < this.#settings.silenceMs) return;
+    if (this.#quietMs >= this.#settings.silenceMs) this.#speechEnds(atMs);
+  }
+
+  #speechEnds(atMs: number): void {
     this.#isSpeech = false;
     this.#quietMs = 0;
     this.#commit(atMs);

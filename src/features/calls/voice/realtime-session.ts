@@ -1,8 +1,6 @@
 // A call whose model hears by itself, and either speaks too (mode `multimodal`) or writes what a
 // synthesizer of ours speaks (`dualplex`): the vendor takes the turns, the mixer still owns what is
-// played, so that ambience, recording, interruption and record are the same as in every call.
-// Made by host.ts.
-import { createSoundEnd } from "#audio/audible.ts";
+// played, so that ambience, recording, interruption and record are as in any call. Made by host.ts.
 import type {
   Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
   Synthesizer,
@@ -13,6 +11,7 @@ import {
   reduceTimers, TimeBounds, TIMERS_START, type TimerAction, type TimerEvent,
 } from "./turns/call-timers.ts";
 import { Channel } from "./channel.ts";
+import { ModelEars } from "./model-ears.ts";
 import type { Elsewhere } from "./turns/elsewhere.ts";
 import { MachineWatch } from "./turns/machine-watch.ts";
 import { goodbyeOf, silenceNote, type VoiceSettings } from "./settings.ts";
@@ -52,13 +51,8 @@ export class RealtimeSession implements CallSession {
   /** The first is being played; the others were ready before it was played out. */
   #replies: Reply[] = [];
   #failures = 0;
-  #customerTalks = false;
+  readonly #ears: ModelEars;
   #says: string[] = [];
-  /** When the customer was last audible, as `#sound` detects it. */
-  #lastSoundMs = 0;
-  readonly #sound: ReturnType<typeof createSoundEnd>;
-  /** The same, as of the last start or end of speech that the model reported. */
-  #lastVoiceMs = 0;
   #functionsRunning = 0;
   #ending: { reason: EndReason; to: string | null } | null = null;
   #person: TakingPart | null = null;
@@ -87,8 +81,12 @@ export class RealtimeSession implements CallSession {
       frame: () => this.#everyFrame(),
       playedOut: () => this.#playedOut(),
       ended: () => this.#ended(),
+      lastWords: (reason, then) => this.#ears.awaitLastWords({
+        reason, then, scribe: this.channel.scribe, input: this.#model, timers: this.#timers,
+        keypad: this.#settings.keypad, system: options.system,
+      }),
     });
-    this.#sound = createSoundEnd(this.channel.rate);
+    this.#ears = new ModelEars(this.channel.rate);
   }
 
   functionResult(callId: string, resultJson: string): void {
@@ -99,7 +97,7 @@ export class RealtimeSession implements CallSession {
   say(text: string): boolean {
     if (this.channel.isOver || !this.#model || this.#says.length >= SAYS_MAX) return false;
     // Said while the customer talks, it would not be heard.
-    if (this.#customerTalks) this.#says.push(text);
+    if (this.#ears.isTalking) this.#says.push(text);
     else this.#model.say(text);
     return true;
   }
@@ -121,7 +119,7 @@ export class RealtimeSession implements CallSession {
       case "person_left": {
         const wasAlone = this.#isAside();
         this.#person = null;
-        if (!wasAlone || this.#customerTalks) return;
+        if (!wasAlone || this.#ears.isTalking) return;
         return this.#options.brain.speakUp(this.#turn, event.wasLost ? "lost" : "handed_back");
       }
       case "person_voice":
@@ -186,48 +184,45 @@ export class RealtimeSession implements CallSession {
   }
 
   #hear(pcm: Pcm): void {
-    const lengthMs = (pcm.length * 1000) / this.channel.rate;
-    const quietMs = this.#sound.quietMs(pcm);
-    if (quietMs < lengthMs) this.#lastSoundMs = this.channel.nowMs() - quietMs;
+    this.#ears.hear(pcm, this.channel.nowMs());
     this.#model?.write(pcm);
   }
 
   #modelEvent(event: SpeechToSpeechEvent): void {
-    if (this.channel.isOver) return;
-    const { brain, greeting, log } = this.#options;
+    const [{ isOver, scribe }, { brain, greeting, log }] = [this.channel, this.#options];
+    if (isOver) return this.#lateEvent(event);
     switch (event.kind) {
       case "ready":
         if (greeting.trim() !== "" && !this.#settings.waitForCustomer) this.say(greeting);
         return;
       case "speech_start":
-        this.#customerTalks = true;
-        this.#lastVoiceMs = this.channel.nowMs();
+        this.#ears.speechBegan(this.channel.nowMs());
         this.#reduceTimers({ kind: "customer_spoke" });
-        this.channel.scribe?.customerBegan();
+        scribe?.customerBegan();
         this.#machine?.speechBegan(this.channel.nowMs());
         // A machine does not listen, so it does not interrupt.
         return this.#machine?.isMessageLeft ? undefined : this.#interrupt();
       case "speech_end":
-        this.#customerTalks = false;
-        this.#lastVoiceMs = Math.max(this.#lastVoiceMs, this.#lastSoundMs);
+        this.#ears.speechEnded(this.channel.nowMs());
         this.#reduceTimers({ kind: "activity" });
         for (const text of this.#says.splice(0)) if (!this.#isAside()) this.#model?.say(text);
         return this.#machine?.speechEnded(this.channel.nowMs());
       case "user_text":
+        this.#ears.words(event);
         this.#machine?.receiveText(event.text, this.channel.nowMs());
         if (this.channel.isOver) return;
-        if (!event.isFinal) return this.channel.scribe?.customerIsSaying(event.text);
-        this.channel.scribe?.customerSaid(event.text, this.#lastVoiceMs);
-        return this.channel.scribe?.turnIsOver();
+        if (!event.isFinal) return scribe?.customerIsSaying(event.text);
+        scribe?.customerSaid(event.text, this.#ears.lastVoiceMs);
+        return scribe?.turnIsOver();
       case "reply_start":
         this.#turn += 1;
         if (this.#isSilenced()) return this.#model?.interrupt(null);
-        return this.channel.scribe?.replyBegins(this.#timers.hasSpoken ? this.#lastVoiceMs : null);
+        return scribe?.replyBegins(this.#timers.hasSpoken ? this.#ears.lastVoiceMs : null);
       case "audio":
-        this.channel.scribe?.stage("firstAudioMs");
+        scribe?.stage("firstAudioMs");
         return this.#spoke(event.itemId, event.pcm);
       case "text":
-        this.channel.scribe?.stage("firstTokenMs");
+        scribe?.stage("firstTokenMs");
         return this.#wrote(event.itemId, event.text);
       case "function_call":
         this.#functionsRunning += 1;
@@ -243,6 +238,12 @@ export class RealtimeSession implements CallSession {
         log.warn({ err: event.error }, "the realtime model failed");
         return this.channel.hangUp("speech_failed");
     }
+  }
+
+  #lateEvent(event: SpeechToSpeechEvent): void {
+    // Nobody would hear it.
+    if (event.kind === "reply_start") this.#model?.interrupt(null);
+    else this.#ears.lateEvent(event);
   }
 
   #spoke(itemId: string, pcm: Pcm): void {
@@ -263,7 +264,7 @@ export class RealtimeSession implements CallSession {
   #replyOf(itemId: string): Reply | null {
     const known = this.#replies.find((reply) => reply.itemId === itemId);
     if (known) return known;
-    const mayStart = !this.#customerTalks || this.#machine?.isMessageLeft;
+    const mayStart = !this.#ears.isTalking || this.#machine?.isMessageLeft;
     if (!mayStart || this.#isSilenced() || this.channel.scribe === null) return null;
     const speech = this.#synthesizer ? this.#newSpeech(this.#synthesizer) : null;
     const utterance = speech?.utterance ?? new Utterance(this.channel.rate);
@@ -395,7 +396,7 @@ export class RealtimeSession implements CallSession {
     if (due?.kind === "say_goodbye") return this.#takeLeave(due.reason);
     const nowMs = this.channel.nowMs();
     this.#machine?.tick(nowMs);
-    if (this.#machine?.isDue(nowMs, this.#lastVoiceMs)) this.#leaveMessage();
+    if (this.#machine?.isDue(nowMs, this.#ears.lastVoiceMs)) this.#leaveMessage();
     if (this.channel.isOver) return;
     // A machine presses no keys: its own tones are mistaken for them.
     if (this.#machine?.listener === "machine") this.#reduceTimers({ kind: "forget_keys" });
@@ -406,7 +407,7 @@ export class RealtimeSession implements CallSession {
   }
 
   #watchHint(): void {
-    const isFree = this.#replies.length === 0 && !this.#customerTalks
+    const isFree = this.#replies.length === 0 && !this.#ears.isTalking
       && this.#functionsRunning === 0 && this.#ending === null && !this.#person?.isTalking;
     if (!this.#isHinted || !isFree || this.#isSilenced()) return;
     this.#isHinted = false;
@@ -414,7 +415,7 @@ export class RealtimeSession implements CallSession {
   }
 
   #watchSilence(): void {
-    const isBusy = this.#replies.length > 0 || this.#customerTalks || this.#functionsRunning > 0
+    const isBusy = this.#replies.length > 0 || this.#ears.isTalking || this.#functionsRunning > 0
       || this.#ending !== null || this.#isAside();
     const due = this.#reduceTimers({ kind: "check_silence", isBusy });
     if (due?.kind === "hang_up") return this.channel.hangUp(due.reason);
@@ -443,8 +444,7 @@ export class RealtimeSession implements CallSession {
   #ended(): void {
     const [reply] = this.#replies;
     if (reply) this.channel.scribe?.assistantSaid(reply, true);
-    this.channel.scribe?.keysPressed(this.#settings.keypad, this.#timers);
     for (const { speech } of this.#replies) speech?.cancel();
-    this.#model?.close();
+    this.#model?.interrupt(null);
   }
 }

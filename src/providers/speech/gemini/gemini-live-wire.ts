@@ -102,6 +102,9 @@ export function setupOf(
 export const audioMessage = (data: string): object =>
   ({ realtimeInput: { audio: { data, mimeType: `audio/pcm;rate=${RATE_IN}` } } });
 
+/** The vendor's ear waits for a silence otherwise. */
+export const AUDIO_ENDS = { realtimeInput: { audioStreamEnd: true } };
+
 /** The model answers at once, whatever it was saying. */
 export const textMessage = (text: string): object =>
   ({ clientContent: { turns: [{ role: "user", parts: [{ text }] }], turnComplete: true } });

@@ -12,7 +12,7 @@ import type {
   Pcm, SpeechToSpeech, SpeechToSpeechEvent, SpeechToSpeechOptions, SpeechToSpeechSession,
 } from "#providers/speech/port.ts";
 import { assertKey, socketUrl, VendorSocket } from "#providers/speech/vendor-socket.ts";
-import { audioMessage, RATE_IN, readMessage, setupOf, type GeminiMessage } from "./gemini-live-wire.ts";
+import { AUDIO_ENDS, audioMessage, RATE_IN, readMessage, setupOf, type GeminiMessage } from "./gemini-live-wire.ts";
 import { GeminiTurns } from "./gemini-turns.ts";
 
 const VENDOR = "Gemini";
@@ -96,6 +96,10 @@ class GeminiSession implements SpeechToSpeechSession {
     this.#options = { ...this.#options, instructions, functions };
     this.#isToMove = true;
     this.#moveIfDue();
+  }
+
+  finalize(): void {
+    if (this.#isOpen && this.#isReady) this.#send(AUDIO_ENDS);
   }
 
   close(): void {

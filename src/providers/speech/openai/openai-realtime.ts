@@ -115,6 +115,11 @@ class RealtimeSession implements SpeechToSpeechSession {
     if (this.#isOpen) this.#replies.sendText(text);
   }
 
+  /** The vendor's ear waits for a silence, which does not come: it is told that speech has ended. */
+  finalize(): void {
+    if (this.#isOpen && this.#isReady) this.#send({ type: "input_audio_buffer.commit" });
+  }
+
   close(): void {
     this.#end();
     this.#socket.close();

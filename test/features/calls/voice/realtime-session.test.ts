@@ -23,6 +23,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
   const spokeUp: string[] = [];
   const interrupts: (string | null)[] = [];
   const results: string[] = [];
+  const finalized: number[] = [];
   let ended: CallSummary | null = null;
   let leg = (_event: LegEvent): void => undefined;
   let model = (_event: SpeechToSpeechEvent): void => undefined;
@@ -53,6 +54,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
           say: (text) => void says.push(text),
           sendText: (text) => void texts.push(text),
           instruct: () => undefined,
+          finalize: () => void finalized.push(system.monotonicMs()),
           close: () => undefined,
         };
       },
@@ -93,11 +95,12 @@ function answeredCall(settings: Partial<VoiceSettings>) {
   };
   return {
     session, system, texts, says, recorded, transfers, reply, spokeUp, interrupts, results,
-    report: (event: SpeechToSpeechEvent) => model(event),
+    finalized, report: (event: SpeechToSpeechEvent) => model(event),
     press: (digit: string) => leg({ kind: "dtmf", digit }),
     publish: (event: LegEvent) => leg(event),
     reason: () => ended?.reason ?? null,
     turns: () => ended?.turns ?? [],
+    silentMs: () => ended?.silentMs ?? 0,
     reports: (kind: "speech_start" | "speech_end") => model({ kind }),
   };
 }
@@ -119,6 +122,62 @@ test("[VL266] keys pressed before a realtime call ends are in the transcript", (
   call.press("7");
   call.publish({ kind: "ended", cause: "far_hung_up" });
   assert.deepEqual([call.recorded, call.reason()], [["[Keypad input: 7]"], "customer_hung_up"]);
+});
+
+const HANG_UP = { kind: "ended", cause: "far_hung_up" } as const;
+
+test("[VL600] a realtime caller's last words are on record if they hang up before the model has told them", () => {
+  const call = answeredCall({});
+  call.reports("speech_start");
+  call.system.advance(800);
+  call.report({ kind: "user_text", text: "Thank", isFinal: false });
+  call.publish(HANG_UP);
+  assert.deepEqual([call.recorded, call.reason(), call.finalized.length], [[], null, 1]);
+  call.system.advance(700);
+  call.reports("speech_end");
+  call.report({ kind: "user_text", text: "Thank you and", isFinal: false });
+  call.report({ kind: "user_text", text: "Thank you and goodbye.", isFinal: true });
+  assert.deepEqual([call.recorded, call.reason()], [["Thank you and goodbye."], "customer_hung_up"]);
+  assert.equal(call.silentMs(), 700);
+});
+
+test("[VL601] a realtime call that is over waits for the words of a speech that has ended, and asks for no reply", () => {
+  const call = answeredCall({});
+  call.reports("speech_start");
+  call.system.advance(500);
+  call.reports("speech_end");
+  call.publish(HANG_UP);
+  call.interrupts.length = 0;
+  call.report({ kind: "reply_start" });
+  assert.deepEqual([call.interrupts, call.finalized], [[null], []]);
+  call.report({ kind: "user_text", text: "Goodbye.", isFinal: true });
+  assert.deepEqual([call.recorded, call.reason()], [["Goodbye."], "customer_hung_up"]);
+});
+
+test("[VL602] a realtime model that tells no last words keeps a call that is over for two seconds, and those it told are kept", () => {
+  const call = answeredCall({});
+  call.reports("speech_start");
+  call.report({ kind: "user_text", text: "Good", isFinal: false });
+  call.publish(HANG_UP);
+  call.report({ kind: "user_text", text: "Goodbye and", isFinal: false });
+  call.system.advance(1999);
+  assert.deepEqual([call.recorded, call.reason()], [[], null]);
+  call.system.advance(1);
+  assert.deepEqual(
+    [call.recorded, call.reason(), call.silentMs()], [["Goodbye and"], "customer_hung_up", 2000]);
+});
+
+test("[VL603] a realtime call in which no words are due is over at once", () => {
+  const call = answeredCall({});
+  call.reports("speech_start");
+  call.reports("speech_end");
+  call.report({ kind: "user_text", text: "Hello.", isFinal: true });
+  call.reports("speech_start");
+  call.reports("speech_end");
+  // Noise has no words.
+  call.system.advance(15_000);
+  call.publish(HANG_UP);
+  assert.deepEqual([call.recorded, call.reason()], [["Hello."], "customer_hung_up"]);
 });
 
 test("[VL170] a transfer announced in the last seconds of a realtime call happens instead of the goodbye", () => {
@@ -157,6 +216,7 @@ test("[VL233] heard_ms of a realtime call counts from the last audible sound, no
   hear(600, 3000);
   hear(500, 0);
   call.reports("speech_end");
+  call.report({ kind: "user_text", text: "Hello.", isFinal: true });
   hear(100, 0);
   call.reply("item", 500);
   hear(600, 0);

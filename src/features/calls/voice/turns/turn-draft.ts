@@ -31,14 +31,17 @@ export const joined = (one: string, other: string): string =>
 
 export const said = ({ state }: Draft): string => joined(state.finals, state.partial);
 
+/** What is known of the texts of a turn. */
+export type Pieces = Pick<TurnState, "finals" | "finalsDue" | "hasVoice" | "spentWords">;
+
 /** The words of the piece not dealt with yet; none if no voice was heard since the others were. */
-export function freshWords({ spentWords, hasVoice }: TurnState, text: string): string {
+export function freshWords({ spentWords, hasVoice }: Pieces, text: string): string {
   if (spentWords === 0) return text;
   return hasVoice ? afterWords(text, spentWords) : "";
 }
 
 /** What a final text changes: the recogniser has closed its current piece. */
-export const withFinal = (state: TurnState, text: string) => ({
+export const withFinal = (state: Pieces, text: string) => ({
   finals: joined(state.finals, freshWords(state, text)), partial: "",
   spentWords: 0, finalsDue: Math.max(0, state.finalsDue - 1),
 });
