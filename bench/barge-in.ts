@@ -91,6 +91,7 @@ async function judge(sound: BargeInSound): Promise<Verdict> {
       reply: () => void (tookFloor = true),
       reengage: () => undefined, speakUp: () => undefined, cancel: () => undefined,
       goAhead: () => undefined,
+      ending: (_reason, then) => then(),
       functionCall: () => undefined,
       said: ({ interrupted }) => void (tookFloor ||= interrupted),
       delta: () => undefined, state: () => undefined, over: () => undefined,

@@ -135,6 +135,7 @@ function begin(): void {
       speakUp: () => undefined,
       cancel: post,
       goAhead: post,
+      ending: (_reason, then) => then(),
       functionCall: post,
       said: post,
       delta: (speaker, text) => post([speaker, text]),

@@ -188,6 +188,7 @@ export function playCall(options: PlayedCallOptions): PlayedCall {
         else early.set(turn, text);
         reply(turn, text);
       },
+      ending: (_reason, then) => then(),
       goAhead: (turn) => {
         played.questions.push(early.get(turn) ?? "");
         early.delete(turn);

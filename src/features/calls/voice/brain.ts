@@ -54,6 +54,8 @@ export interface Brain {
   /** What is being said at the moment. */
   delta(speaker: Exclude<Speaker, "operator">, text: string): void;
   state(state: VoiceState): void;
+  /** `over` waits for `then`: the words of everybody but the customer are on record. */
+  ending(reason: EndReason, then: () => void): void;
   over(summary: CallSummary): void;
 }
 

@@ -211,7 +211,10 @@ export class Channel<Said extends Spoken = Spoken> {
     this.#tick?.cancel();
     const atMs = this.nowMs();
     const quality = this.#scribe ? this.#leg.quality?.() ?? null : null;
+    let waitsFor = 2;
     const over = (): void => {
+      waitsFor -= 1;
+      if (waitsFor > 0) return;
       const silentMs = (leg?.silentMs ?? 0) + this.nowMs() - atMs;
       this.#options.brain.over({
         reason, cause: leg?.cause ?? null, turns: this.#scribe?.latencies ?? [], quality,
@@ -219,6 +222,7 @@ export class Channel<Said extends Spoken = Spoken> {
       });
     };
     this.#handlers.ended();
+    this.#options.brain.ending(reason, over);
     if (this.#handlers.lastWords) this.#handlers.lastWords(reason, over);
     else over();
   }

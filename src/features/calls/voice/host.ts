@@ -13,6 +13,8 @@ import type { MediaClock } from "./clock.ts";
 import type { CallSetup, EngineCodes, FromMedia, LegSetup, ToMedia } from "./protocol.ts";
 import type { Brain, CallSession } from "./brain.ts";
 import { RealtimeSession } from "./realtime-session.ts";
+import type { EndReason } from "#features/calls/records/records.ts";
+import { waitsForWords } from "./last-words.ts";
 import { isNoiseFiltered, type VoiceSettings } from "./settings.ts";
 import { VoiceSession } from "./voice-session.ts";
 import { createRemoteLeg, type RemoteLeg } from "./remote-leg.ts";
@@ -72,13 +74,15 @@ export function createHost(options: HostOptions): Host {
 
   const open = (callId: number, setup: CallSetup): void => {
     try {
-      calls.set(callId, createEntry(options, callId, setup, () => {
-        const { person, leaving, warm } = calls.get(callId) ?? {};
-        calls.delete(callId);
-        person?.close();
-        leaving?.close();
-        warm?.session.callerLeft();
-        return warm?.closed() ?? null;
+      calls.set(callId, createEntry(options, callId, setup, {
+        ending: (reason, then) => partFrom(calls.get(callId) ?? NOBODY, reason, then),
+        forget: () => {
+          const { remote, warm } = calls.get(callId) ?? {};
+          calls.delete(callId);
+          remote?.close();
+          warm?.session.callerLeft();
+          return warm?.closed() ?? null;
+        },
       }));
     } catch (error) {
       log.error({ err: error, call_id: callId }, "could not set up a call");
@@ -215,11 +219,30 @@ function joinPerson(
 
 const NOBODY = { person: null, leaving: null, warm: null };
 
+/** Nobody hears them any more; `then` runs once their last words are on record. */
+function partFrom(
+  { person, leaving }: Pick<Entry, "person" | "leaving">, reason: EndReason, then: () => void,
+): void {
+  if (waitsForWords(reason)) return leave(person, () => leave(leaving, then));
+  person?.close();
+  leaving?.close();
+  then();
+}
+
+const leave = (person: Person | null, then: () => void): void =>
+  (person === null ? then() : person.leave(then));
+
+/** What the host does at the end of a call. */
+interface Parting {
+  ending: Brain["ending"];
+  forget(): Promise<unknown> | null;
+}
+
 function createEntry(
   options: HostOptions,
   callId: number,
   setup: CallSetup,
-  forget: () => Promise<unknown> | null,
+  parting: Parting,
 ): Entry {
   const { settings, leg: legSetup, recordingPath } = setup;
   let receiveLeg: Entry["receiveLeg"] = null;
@@ -257,10 +280,7 @@ function createEntry(
     clock: options.clock,
     system: options.system,
     log: options.log,
-    brain: brainOf(options, callId, recorder, faults, () => {
-      remote?.close();
-      return forget();
-    }),
+    brain: brainOf(options, callId, recorder, faults, parting),
   };
   // A function, since the session connects its leg, which sets these, when it is constructed.
   const kept = () => ({ faults, receiveLeg, remote, settings, ...NOBODY });
@@ -321,9 +341,10 @@ function brainOf(
   callId: number,
   recorder: Recorder | null,
   faults: Faults,
-  forget: () => Promise<unknown> | null,
+  { ending, forget }: Parting,
 ): Brain {
   return {
+    ending,
     ringing: () => post({ kind: "ringing", callId }),
     answered: () => post({ kind: "answered", callId }),
     answeredBy: (by) => post({ kind: "answered_by", callId, by }),

@@ -13,7 +13,7 @@ const LAST_WORDS_MS = 2000;
 /** The server has no time, or nothing recognises any more. */
 const AT_ONCE: readonly EndReason[] = ["server_restarted", "speech_failed"];
 
-const waitsForWords = (reason: EndReason): boolean => !AT_ONCE.includes(reason);
+export const waitsForWords = (reason: EndReason): boolean => !AT_ONCE.includes(reason);
 
 /** What is known of the customer's words. */
 export type Heard = Pieces

@@ -110,7 +110,8 @@ class PersonsWords {
   #partial = "";
   /** How many final texts that were requested have not come. */
   #finalsDue = 0;
-  #finishing: { then: () => void; timer: Timer } | null = null;
+  /** They have left: what runs once their last words are on record. */
+  #finishing: { thens: (() => void)[]; timer: Timer } | null = null;
   #isClosed = false;
 
   constructor(options: PersonOptions) {
@@ -138,9 +139,10 @@ class PersonsWords {
       this.close();
       return then();
     }
-    this.#finishing = {
-      then, timer: this.#options.system.after(FINAL_WAIT_MS, () => this.close()),
+    this.#finishing ??= {
+      thens: [], timer: this.#options.system.after(FINAL_WAIT_MS, () => this.close()),
     };
+    this.#finishing.thens.push(then);
   }
 
   close(): void {
@@ -149,7 +151,7 @@ class PersonsWords {
     this.#input.close();
     this.#note();
     this.#finishing?.timer.cancel();
-    this.#finishing?.then();
+    for (const then of this.#finishing?.thens ?? []) then();
   }
 
   #voice({ probability, frameMs }: Omit<Extract<TurnEvent, { kind: "voice" }>, "kind">): void {

@@ -54,6 +54,13 @@ const SHORT_PAUSE = new Int16Array(RATE * 0.3);
 
 /** Words and pauses of a person of the account, who then leaves. */
 function personSays(
+  call: ReturnType<typeof answeredCall>, ...said: (string | Int16Array)[]
+): void {
+  personTalks(call, ...said);
+  call.host.receive({ kind: "person_left", callId: 1, wasLost: false });
+}
+
+function personTalks(
   { host, system }: ReturnType<typeof answeredCall>, ...said: (string | Int16Array)[]
 ): void {
   host.receive({
@@ -64,7 +71,6 @@ function personSays(
     host.receive({ kind: "person_audio", callId: 1, pcm });
     system.advance(20);
   }
-  host.receive({ kind: "person_left", callId: 1, wasLost: false });
 }
 
 test("[VL323] a person's last words are on record even if the caller hangs up before they are recognised", () => {
@@ -72,13 +78,42 @@ test("[VL323] a person's last words are on record even if the caller hangs up be
   personSays(call, "Goodbye and thanks for calling.");
   call.system.advance(100);
   call.host.receive({ kind: "leg", callId: 1, event: { kind: "ended", cause: "far_hung_up" } });
+  assert.equal(call.posted.some(({ kind }) => kind === "over"), false);
   call.system.advance(5000);
   const last = call.posted.filter(({ kind }) => kind === "said" || kind === "over");
   assert.deepEqual(last.map(({ kind }) => kind), ["said", "over"]);
-  const [said] = last;
-  assert.ok(said?.kind === "said");
+  const [said, over] = last;
+  assert.ok(said?.kind === "said" && over?.kind === "over");
   assert.deepEqual([said.said.speaker, said.said.author?.name], ["operator", "Ana"]);
-  assert.match(said.said.text, /^Goodbye and thanks/);
+  assert.equal(said.said.text, "Goodbye and thanks for calling.");
+  assert.equal(over.summary.silentMs, 900);
+});
+
+test("[VL605] a person who still talks when the caller hangs up is on record in full", () => {
+  const call = answeredCall({ recognitionMs: 1000 });
+  personTalks(call, "Your order leaves tomorrow.");
+  call.host.receive({ kind: "leg", callId: 1, event: { kind: "ended", cause: "far_hung_up" } });
+  call.system.advance(5000);
+  const last = call.posted.filter(({ kind }) => kind === "said" || kind === "over");
+  assert.deepEqual(last.map(({ kind }) => kind), ["said", "over"]);
+  assert.ok(last[0]?.kind === "said");
+  assert.equal(last[0].said.text, "Your order leaves tomorrow.");
+});
+
+test("[VL606] a person's words that are never recognised keep a call that is over for two seconds, and a server that stops waits for none", () => {
+  const overOf = ({ posted }: ReturnType<typeof answeredCall>) =>
+    posted.filter(({ kind }) => kind === "over").length;
+  const call = answeredCall({ recognitionMs: 60_000 });
+  personTalks(call, "Your order leaves tomorrow.");
+  saysAndHangsUp(call, "I see.");
+  call.system.advance(1999);
+  assert.equal(overOf(call), 0);
+  call.system.advance(1);
+  assert.equal(overOf(call), 1);
+  const stopping = answeredCall({ recognitionMs: 60_000 });
+  personTalks(stopping, "Your order leaves tomorrow.");
+  stopping.host.receive({ kind: "hang_up", callId: 1, reason: "server_restarted" });
+  assert.equal(overOf(stopping), 1);
 });
 
 test("[VL527] a person's words before and after a short pause are on record even if they then leave", () => {

@@ -79,6 +79,7 @@ function answeredCall(settings: Partial<VoiceSettings>) {
       speakUp: (_turn, why) => void spokeUp.push(why),
       cancel: () => undefined,
       goAhead: () => undefined,
+      ending: (_reason, then) => then(),
       functionCall: () => undefined,
       said: ({ text }) => void recorded.push(text),
       delta: () => undefined,

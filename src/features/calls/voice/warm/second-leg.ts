@@ -181,6 +181,7 @@ export class SecondLeg {
 /** Nobody takes turns on this leg. */
 const nothing = (): void => undefined;
 const NO_TURNS = {
+  ending: (_reason: unknown, then: () => void) => then(),
   answered: nothing, answeredBy: nothing, reply: nothing, goAhead: nothing, reengage: nothing,
   speakUp: nothing, cancel: nothing, functionCall: nothing, delta: nothing, state: nothing,
 };
