@@ -85,8 +85,8 @@ export class SipLeg implements Leg {
   /** Telephone events were agreed on, or nothing is agreed on yet. */
   #hasEvents = true;
   #latest: Agreed | null = null;
-  /** A refresh names the same address again. */
-  #warnedOf = "";
+  /** Where the far end says it is and audio may not go, with the packets that had come by then. */
+  #elsewhere: { address: string; packets: number } | null = null;
   /** Keyed by the name in the far end's SDP; empty until it is resolved. */
   readonly #addresses = new Map<string, string>();
   /** Times out a transfer whose outcome nobody reports. */
@@ -136,7 +136,10 @@ export class SipLeg implements Leg {
       mayReach: (address) => plainHost(address) === plainHost(this.#peerHost) || mayReach(address),
       onAudio: (pcm) => this.#publish({ kind: "audio", pcm }),
       onDtmf: (digit) => this.#publish({ kind: "dtmf", digit }),
-      onSound: (isComing) => this.#publish({ kind: "sound", isComing }),
+      onSound: (isComing) => {
+        if (!isComing) this.#warnOfSilence();
+        this.#publish({ kind: "sound", isComing });
+      },
       // The telephone vanished without a BYE.
       onTimeout: (silentMs) => this.end("media_timeout", undefined, silentMs),
     });
@@ -262,17 +265,30 @@ export class SipLeg implements Leg {
     const { remote } = agreed;
     const address = isAddress(remote.host) ? remote.host : this.#addressOf(remote.host);
     const isAllowed = address !== "" && mayLeadTo(address, this.#peerHost, this.#options.mayReach);
-    if (!isAllowed && address !== "" && !agreed.isHeld) this.#warnOf(address);
+    if (isAllowed || address === "") this.#elsewhere = null;
+    // A refresh names the same address again.
+    else if (this.#elsewhere?.address !== address) {
+      this.#elsewhere = { address, packets: this.#packets() };
+    }
     const host = plainHost(isAllowed ? address : this.#peerHost);
     this.#rtp?.agree({ ...agreed, remote: { ...remote, host } });
   }
 
-  /** A call that nobody hears looks like any other otherwise; NATs are found without the SDP. */
-  #warnOf(address: string): void {
-    if (isBehindNat(address, this.#peerHost) || address === this.#warnedOf) return;
-    this.#warnedOf = address;
+  #packets(): number {
+    return this.quality()?.packetsReceived ?? 0;
+  }
+
+  /**
+   * A call that nobody hears looks like any other otherwise. Behind NAT, even within a private
+   * network, audio comes from an address that the SDP does not name: such a call is heard.
+   */
+  #warnOfSilence(): void {
+    const { address, packets } = this.#elsewhere ?? {};
+    if (address === undefined || this.#packets() !== packets) return;
+    if (isBehindNat(address, this.#peerHost)) return;
+    this.#elsewhere = { address, packets: -1 };
     this.#options.log.warn({ address, source: this.#peerHost },
-      "a call's audio is at an address this server may not send to, so it may be silent both ways: a private network can be allowed with PARLEY_ALLOW_PRIVATE_NETWORKS");
+      "nothing is heard of a call whose audio is at an address this server may not send to: a private network can be allowed with PARLEY_ALLOW_PRIVATE_NETWORKS");
   }
 
   /** Empty for a name that is not resolved; the audio is led there as soon as it is. */

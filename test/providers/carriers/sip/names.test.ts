@@ -5,12 +5,15 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { after } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
+import { writeRtpHeader } from "#providers/carriers/sip/media/rtp.ts";
 import { createSipCarrier } from "#providers/carriers/sip/sip.ts";
 import { isBehindNat } from "#providers/carriers/sip/transport/peer.ts";
 import { test } from "#support/bounded-test.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { createReceived } from "#support/received.ts";
 import { trunkOf } from "#support/sip/sip-hops.ts";
 import { createWire, requestText, SDP } from "#support/sip/sip-phones.ts";
@@ -27,7 +30,7 @@ const ADDRESSES: Record<string, string[]> = {
   "forbidden.example.com": ["127.0.0.3"],
 };
 
-async function openCarrier() {
+async function openCarrier(system = createSystem()) {
   const asked: string[] = [];
   const warned: unknown[] = [];
   const log = Object.assign(createLogger("silent"), { warn: (it: unknown) => warned.push(it) });
@@ -43,7 +46,7 @@ async function openCarrier() {
         return found ? Promise.resolve(found) : Promise.reject(new Error("ENOTFOUND"));
       },
     },
-    system: createSystem(), log,
+    system, log,
     onOffer: (offer) => offers.receive({ kind: "offer", offer }),
   }));
   carrier.setTrunks([trunkOf({ address: "127.0.0.1" })]);
@@ -123,9 +126,11 @@ test("[SI196] a call has at most four names resolved", async () => {
   leg.hangUp();
 });
 
-test("[SI199] a call whose audio is at an address the server may not send to is logged, once, unless a NAT explains it or the call is held", async () => {
-  const { carrier, offers, warned } = await openCarrier();
+test("[SI199] a call that is silent because its audio is at an address the server may not send to is logged, once, unless a NAT explains it or the call is held", async () => {
+  const system = createManualSystem();
+  const { carrier, offers, warned } = await openCarrier(system);
   const wire = open(await createWire());
+  const media = await openMedia("127.0.0.1", 0);
   const say = (method: string, cseq: number, to: string | null, host = "", direction = "sendrecv") => {
     const sdp = `${SDP("wire").replace("c=IN IP4 127.0.0.1", `c=IN IP4 ${host}`)}a=${direction}\r\n`;
     wire.say(carrier.port, requestText(method, wire, {
@@ -136,19 +141,50 @@ test("[SI199] a call whose audio is at an address the server may not send to is 
   say("INVITE", 1, null, "0.0.0.0");
   const received = createReceived<LegEvent>();
   const leg = carrier.inbound.answer((await offers.event("offer")).offer.id, received.receive);
-  const to = (await wire.heard.event("200")).message.headers.get("To");
+  const answer = (await wire.heard.event("200")).message;
+  const to = answer.headers.get("To");
   say("ACK", 1, to);
   await received.event("answered");
+  let answers = 1;
   const offered = async (cseq: number, host: string, direction?: string) => {
     say("INVITE", cseq, to, host, direction);
-    await wire.heard.event("200", cseq - 1);
+    // Earlier answers may come again.
+    while (!wire.heard.events.some(({ kind, message }) =>
+      kind === "200" && message.headers.get("CSeq") === `${cseq} INVITE`)) {
+      await wire.heard.event("200", answers++);
+    }
     say("ACK", cseq, to);
   };
+  let packets = 0;
+  const speak = async () => {
+    const before = leg.quality?.()?.packetsReceived ?? 0;
+    const port = Number(/m=audio (\d+)/.exec(answer.body.toString())?.[1]);
+    while ((leg.quality?.()?.packetsReceived ?? 0) === before) {
+      packets += 1;
+      const rtp = Buffer.alloc(172, 0xff);
+      writeRtpHeader(rtp, {
+        payloadType: 0, marker: false, sequence: packets, timestamp: packets * 160, ssrc: 7,
+      });
+      media.send(rtp, port, "127.0.0.1");
+      await nextTurn();
+    }
+  };
   await offered(2, "127.0.0.3", "sendonly");
+  system.advance(10_000);
   await offered(3, "127.0.0.2");
-  assert.deepEqual(warned, []);
+  system.advance(10_000);
   await offered(4, "127.0.0.3");
-  await offered(5, "127.0.0.3");
+  // It is heard from where the signalling comes from, and then sends nothing while it is silent.
+  await speak();
+  system.advance(10_000);
+  assert.deepEqual(warned, []);
+  await offered(5, "127.0.0.2");
+  await offered(6, "127.0.0.3");
+  system.advance(4000);
+  assert.deepEqual(warned, []);
+  system.advance(2000);
+  await offered(7, "127.0.0.3");
+  system.advance(10_000);
   assert.deepEqual(warned, [{ address: "127.0.0.3", source: "127.0.0.1" }]);
   leg.hangUp();
   assert.equal(isBehindNat("10.0.0.1", "198.51.100.7"), true);
