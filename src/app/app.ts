@@ -205,6 +205,7 @@ function startTimers({ config, log, system, storage, nodes, features, server }: 
       storage.trimLog(daysAgo(config.PARLEY_EVENT_RETENTION_DAYS), rows)),
     retain("audit retention", (rows) =>
       features.people.audit.trim(daysAgo(config.PARLEY_AUDIT_DAYS), rows)),
+    retain("kept answer retention", (rows) => storage.keptAnswers.trim(system.now(), rows)),
     every(LIMITS.foreignCommitPollMs, "audit log poll", features.people.audit.look),
     retain("recording retention", (rows) =>
       calls.expireRecordings(daysAgo(config.PARLEY_RECORDING_DAYS), rows)),

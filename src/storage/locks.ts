@@ -78,6 +78,7 @@ const LOCKS: Locks = {
   "keptAnswers.claim": account,
   "keptAnswers.keep": account,
   "keptAnswers.release": account,
+  "keptAnswers.trim": account,
   "push.add": account,
   "push.remove": account,
   "conversations.endInactive": account,

@@ -65,7 +65,7 @@ export function storesOver(
     nodes,
     accounts: createAccountStore(reader, writer),
     usedTickets: createUsedTickets(writer),
-    keptAnswers: createKeptAnswers(writer),
+    keptAnswers: createKeptAnswers(reader, writer),
     users: createUserStore(reader, writer),
     attachments: createAttachmentStore(reader, writer),
     audit: createAuditStore(reader, writer),

@@ -1,5 +1,6 @@
 // The port to answers of requests with an Idempotency-Key: http/repeatable.ts gives them again,
 // storage/accounts/kept-answers.ts keeps them.
+import type { Instant } from "./system.ts";
 
 interface Named {
   /** Identifies account, route and key. */
@@ -7,12 +8,12 @@ interface Named {
   accountId: number;
 }
 
-/** A request with a key. Instants are microseconds since 1970. */
+/** A request with a key. */
 export interface KeyedRequest extends Named {
   /** A hash of what is asked. */
   request: string;
-  now: number;
-  expiresAt: number;
+  now: Instant;
+  expiresAt: Instant;
 }
 
 export interface KeptAnswer {
@@ -30,4 +31,6 @@ export interface KeptAnswers {
   keep(answer: Named & { status: number; sealed: string }): Promise<void>;
   /** The request was refused, so the next one with its name is the first again. */
   release(request: Named): Promise<void>;
+  /** Deletes up to that many that expired before; resolves to how many. */
+  trim(before: Instant, rows: number): Promise<number>;
 }

@@ -1,17 +1,12 @@
 // Answers to requests with an Idempotency-Key. The port is in base/core/kept-answers.ts.
 import type { KeptAnswer, KeptAnswers, KeyedRequest } from "#core/kept-answers.ts";
-import type { Sql } from "#storage/sql.ts";
+import type { Instant } from "#core/system.ts";
+import type { Reader, Sql } from "#storage/sql.ts";
+import { perAccount } from "#storage/sweeps.ts";
 import type { WriterOf } from "#storage/writer.ts";
 
-/** Expired rows deleted with each new one: more than are added. */
-const FORGET_ROWS = 20;
-
 export function keptAnswerCommands(sql: Sql) {
-  const forget = sql.prepare(`
-    DELETE FROM kept_answers WHERE name IN (
-      SELECT name FROM kept_answers WHERE expires_at < @now
-      ORDER BY expires_at LIMIT (@rows + 0) ${sql.dialect.skipLocked})`);
-  // One that has expired and is not yet deleted holds its name no longer.
+  // One that has expired and is not yet trimmed holds its name no longer.
   const claim = sql.prepare(`
     INSERT INTO kept_answers (name, account_id, request, expires_at)
     VALUES (@name, @accountId, @request, @expiresAt)
@@ -23,9 +18,12 @@ export function keptAnswerCommands(sql: Sql) {
   const keep = sql.prepare(
     "UPDATE kept_answers SET status = @status, sealed = @sealed WHERE name = @name");
   const release = sql.prepare("DELETE FROM kept_answers WHERE name = @name");
+  const trim = sql.prepare(`
+    DELETE FROM kept_answers WHERE name IN (
+      SELECT name FROM kept_answers WHERE account_id = @accountId AND expires_at < @before
+      ORDER BY expires_at LIMIT (@rows + 0))`);
   return {
     "keptAnswers.claim": async (args: KeyedRequest): Promise<KeptAnswer | null> => {
-      await forget.run({ now: args.now, rows: FORGET_ROWS });
       if ((await claim.run(args)).changes > 0) return null;
       return await find.get({ name: args.name }) ?? null;
     },
@@ -35,11 +33,26 @@ export function keptAnswerCommands(sql: Sql) {
     "keptAnswers.release": async (args: Parameters<KeptAnswers["release"]>[0]): Promise<void> => {
       await release.run({ name: args.name });
     },
+    "keptAnswers.trim": async (
+      args: { accountId: number; before: Instant; rows: number },
+    ): Promise<number> => (await trim.run(args)).changes,
   };
 }
 
-export const createKeptAnswers = (writer: WriterOf<typeof keptAnswerCommands>): KeptAnswers => ({
-  claim: (request) => writer.write("keptAnswers.claim", request),
-  keep: (answer) => writer.write("keptAnswers.keep", answer),
-  release: (request) => writer.write("keptAnswers.release", request),
-});
+export function createKeptAnswers(
+  reader: Reader, writer: WriterOf<typeof keptAnswerCommands>,
+): KeptAnswers {
+  const due = reader.prepare<object, { accountId: number }>(`
+    SELECT account_id AS "accountId" FROM kept_answers
+    WHERE expires_at < @before ORDER BY expires_at LIMIT (@rows + 0)`);
+  return {
+    claim: (request) => writer.write("keptAnswers.claim", request),
+    keep: (answer) => writer.write("keptAnswers.keep", answer),
+    release: (request) => writer.write("keptAnswers.release", request),
+    trim: async (before, rows) => {
+      const trimmed = await perAccount(await due.all({ before, rows }), (accountId, own) =>
+        writer.write("keptAnswers.trim", { accountId, before, rows: own.length }));
+      return trimmed.reduce((sum, count) => sum + count, 0);
+    },
+  };
+}

@@ -10,4 +10,4 @@ CREATE TABLE kept_answers (
   expires_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX kept_answers_by_end ON kept_answers (expires_at);
-CREATE INDEX kept_answers_of_account ON kept_answers (account_id);
+CREATE INDEX kept_answers_of_account ON kept_answers (account_id, expires_at);
