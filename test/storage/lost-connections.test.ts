@@ -137,7 +137,7 @@ test("[SO23] with connections cut after COMMIT and sessions ended, each answered
   await sure(() => checkBooks(storage));
   for (const [index, conversation] of conversations.entries()) {
     const history = await sure(() => storage.conversations.history(conversation.id));
-    assert.deepEqual(history.map(({ content }) => content),
+    assert.deepEqual(history.messages.map(({ content }) => content),
       answered[index]?.flatMap((key) => [key, `to ${key}`]));
     const events = await sure(() => storage.events.ofConversation(conversation.uuid, 0, 100_000));
     assert.deepEqual(events.map(({ sequence }) => sequence), events.map((_, at) => at + 1));

@@ -9,6 +9,29 @@ const EVALUATED = {
 } as unknown as AssistantSettings;
 
 for (const engine of ENGINES) {
+  const whole = `[WG561] ${engine.name}: a history says which turn wrote each reply, and where in the log it ends`;
+  test(whole, { skip: engine.skip ?? false }, async (context) => {
+    const storage = await openFor(context, engine);
+    const world = createWorld(storage);
+    const { id, uuid, ...own } = await world.newConversation(PRICE);
+    const conversation = { id, uuid, ...own };
+    const history = async () => {
+      const { messages, turnIds, sequence } = await storage.conversations.history(id);
+      const events = await storage.events.ofConversation(uuid, sequence, 100);
+      assert.deepEqual(events, [], "the history is of the log's end");
+      return messages.map(({ role }, at) => [role, turnIds[at]]);
+    };
+    assert.deepEqual(await history(), []);
+    const failed = await world.started(conversation);
+    await world.fail(failed.turnId, conversation);
+    const { turnId } = await world.started(conversation);
+    await world.complete(turnId, conversation);
+    assert.deepEqual(await history(), [["user", null], ["user", null], ["assistant", turnId]]);
+    const { sequence } = await storage.conversations.history(id);
+    const events = await storage.events.ofConversation(uuid, 0, 100);
+    assert.equal(events.at(-1)?.sequence, sequence);
+  });
+
   const name = `[WG215] ${engine.name}: a reply and a conversation can be rated, each once, by whoever has access`;
   test(name, { skip: engine.skip ?? false }, async (context) => {
     const storage = await openFor(context, engine);
@@ -23,7 +46,7 @@ for (const engine of ENGINES) {
     assert.equal(await rate("up"), null);
     await world.complete(turnId, own);
     const ratings = async () =>
-      (await storage.conversations.history(id)).map(({ rating }) => rating);
+      (await storage.conversations.history(id)).messages.map(({ rating }) => rating);
     assert.deepEqual(typesOf(await rate("up") ?? []), ["reply_rated"]);
     assert.deepEqual(await rate("up"), []);
     assert.deepEqual(await ratings(), [null, "up"]);

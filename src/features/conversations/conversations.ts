@@ -21,7 +21,7 @@ import { conversationNotFound, keyReused, restarting, settled, type Sent } from 
 import { createRefusals } from "./refusals.ts";
 import { askWhenFree, type NewTurn } from "./turns/begin.ts";
 import type {
-  BeginOutcome, Conversation, ConversationStore, ConversationSummary, Given, Message, TurnResult,
+  BeginOutcome, Conversation, ConversationStore, ConversationSummary, Given, History, TurnResult,
 } from "./records.ts";
 
 export interface ConversationOptions extends Omit<AnswerOptions, "recent"> {
@@ -77,7 +77,7 @@ export interface Conversations {
   get(uuid: string): Promise<Conversation>;
   /** Whether a signed visitor has talked with the assistant before. */
   hasOfVisitor: ConversationStore["hasOfVisitor"];
-  history(uuid: string): Promise<{ conversation: Conversation; messages: Message[] }>;
+  history(uuid: string): Promise<{ conversation: Conversation } & History>;
   /** For the owner, newest first: replies that failed and have not succeeded since. */
   failedReplies: ConversationStore["failedReplies"];
   /** As lists show it. Throws Fault 404. */
@@ -397,8 +397,10 @@ export function createConversations(options: ConversationOptions): Conversations
     get,
     hasOfVisitor: store.hasOfVisitor,
     history: async (uuid) => {
-      const conversation = await get(uuid);
-      return { conversation, messages: await store.history(conversation.id) };
+      const { id } = await get(uuid);
+      const history = await store.history(id);
+      // Read last: what the desk became since comes again with the events after the history.
+      return { conversation: await get(uuid), ...history };
     },
     failedReplies: store.failedReplies,
     summary: async (accountId, uuid) => {

@@ -65,6 +65,15 @@ export interface Message {
   createdAt: Instant;
 }
 
+/** A whole conversation as of one moment, oldest message first. */
+export interface History {
+  messages: Message[];
+  /** The turn that wrote each message; null: it is no reply. */
+  turnIds: (number | null)[];
+  /** The conversation's newest event then. */
+  sequence: number;
+}
+
 /** What a client sends with its message where it keeps the history itself. */
 export interface Given {
   /** Appended to the assistant's own prompt, unchanged. */
@@ -303,8 +312,7 @@ export interface ConversationStore {
   hasOfVisitor(assistantId: number, type: ConversationType, visitorId: string): Promise<boolean>;
   /** Null when there is no such conversation. */
   outlook(uuid: string, idempotencyKey: string | null): Promise<Outlook | null>;
-  /** Oldest first, the whole conversation. */
-  history(conversationId: number): Promise<Message[]>;
+  history(conversationId: number): Promise<History>;
   /** Replies that failed and have not succeeded since, newest first, at most `rows`. */
   failedReplies(conversationId: number, rows: number): Promise<FailedReply[]>;
   /** How many of the newest `rows` finished turns failed in a row. */

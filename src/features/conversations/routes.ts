@@ -15,7 +15,7 @@ import { originFault } from "#http/api.ts";
 import { accepts, json, type HttpRequest, type Reply } from "#http/exchange.ts";
 import { publicRoute, type Route } from "#http/route.ts";
 import { readIdempotencyKey } from "#http/validation.ts";
-import { parsePosition } from "#realtime/frames.ts";
+import { formatPosition, parsePosition } from "#realtime/frames.ts";
 import { readPosition, type Streams } from "#realtime/streams.ts";
 import type { Access } from "./access.ts";
 import type { Attachments } from "./attachments.ts";
@@ -138,6 +138,11 @@ export const REPLY = Type.Object({
 const HISTORY = Type.Object({
   status: OK,
   history: listOf(HistoryItemSchema, "All messages, oldest first."),
+  turn_ids: Type.Array(Nullable(Type.Integer()), about(
+    "The turn that wrote each message of the history, by which it is rated; null if it is no reply.",
+    [null, null, 17])),
+  position: Type.String(about(
+    "Where in the stream the history ends: watched `after` it, nothing is missing or doubled.", "4")),
   variables: Type.Union([Type.Record(Type.String(), Type.String()), Type.Null()], about(
     "Variables the conversation started with; null if none.", { first_name: "Ada" })),
   external_identifier: Type.Optional(Type.String(about(
@@ -297,11 +302,13 @@ function readRoute({ conversations }: ConversationRouteOptions): Route {
     responses: { 200: { description: "The conversation with its messages",
       schema: HISTORY }, 404: NOT_FOUND },
     handle: async ({ uuid }) => {
-      const { conversation, messages } = await conversations.history(uuid);
+      const { conversation, messages, turnIds, sequence } = await conversations.history(uuid);
       const { variables } = conversation;
       return json(200, {
         status: true,
         history: messages.map(historyItem),
+        turn_ids: turnIds,
+        position: formatPosition({ sequence, chars: 0 }),
         variables: Object.keys(variables).length > 0 ? variables : null,
         desk: conversation.desk.state,
         desk_holder: conversation.desk.holder,

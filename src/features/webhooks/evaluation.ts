@@ -17,7 +17,7 @@ export function createChatEvaluation(
   return async ({ id, accountId, assistantId }, signal) => {
     const assistant = await findAssistant(accountId, assistantId);
     if (!assistant) return { values: {}, error: "The assistant was deleted." };
-    const said = (await history(id)).map(({ role, content: text }) =>
+    const said = (await history(id)).messages.map(({ role, content: text }) =>
       ({ speaker: role === "user" ? "customer" as const : "assistant" as const, text }));
     return evaluate(assistant, said, signal);
   };

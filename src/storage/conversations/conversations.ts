@@ -8,7 +8,8 @@ import type { FailureClass } from "#events/events.ts";
 import type { conversationCommands } from "./commands.ts";
 import {
   CONVERSATION, conversationFromRow, LAST, lastFromRow, MESSAGE, messageFromRow, OF_CONVERSATION,
-  SUMMARIES, summaryFromRow, type ConversationRow, type LastRow, type MessageRow, type SummaryRow,
+  OF_MESSAGE, SUMMARIES, summaryFromRow, type ConversationRow, type LastRow, type MessageRow,
+  type SummaryRow,
 } from "./rows.ts";
 import type { deskCommands } from "./desk-commands.ts";
 import { createFound } from "#storage/search/found.ts";
@@ -154,6 +155,30 @@ type ConversationCommands = ReturnType<typeof conversationCommands>
   & ReturnType<typeof messageSearchCommands> & ReturnType<typeof turnCommands>;
 type ConversationWriter = Writer<ConversationCommands>;
 
+/** One statement, so that the messages and the sequence number are of the same moment. */
+function createHistory(reader: Reader): ConversationStore["history"] {
+  const read = reader.prepare<
+    object, { sequence: number; turn_id: number | null; id: number | null } & MessageRow
+  >(`
+    WITH replies AS MATERIALIZED (
+      SELECT id AS turn_id, reply_message_id FROM turns
+      WHERE conversation_id = @conversationId AND reply_message_id IS NOT NULL)
+    SELECT c.event_sequence AS sequence, r.turn_id, m.id, ${OF_MESSAGE}
+    FROM conversations c
+    LEFT JOIN messages m ON m.conversation_id = c.id
+    LEFT JOIN replies r ON r.reply_message_id = m.id
+    WHERE c.id = @conversationId ORDER BY m.id`);
+  return async (conversationId) => {
+    const rows = await read.all({ conversationId });
+    const said = rows.filter(({ id }) => id !== null);
+    return {
+      messages: said.map(messageFromRow),
+      turnIds: said.map(({ turn_id: turnId }) => turnId),
+      sequence: rows[0]?.sequence ?? 0,
+    };
+  };
+}
+
 export function createConversationStore(
   reader: Reader, writer: ConversationWriter, search: SearchIndex,
 ): ConversationStore {
@@ -162,8 +187,7 @@ export function createConversationStore(
   const ofVisitor = reader.prepare<object, Exists>(`
     SELECT 1 FROM conversations
     WHERE assistant_id = @assistantId AND visitor_id = @visitorId AND type = @type LIMIT 1`);
-  const history = reader.prepare<object, MessageRow>(
-    `SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId ORDER BY id`);
+  const history = createHistory(reader);
   const recent = reader.prepare<object, MessageRow>(`
     SELECT ${MESSAGE} FROM messages WHERE conversation_id = +@conversationId
     ORDER BY id DESC LIMIT (@rows + 0)`);
@@ -180,7 +204,7 @@ export function createConversationStore(
     hasOfVisitor: async (assistantId, type, visitorId) =>
       await ofVisitor.get({ assistantId, type, visitorId }) !== undefined,
     outlook: createOutlook(reader),
-    history: async (conversationId) => (await history.all({ conversationId })).map(messageFromRow),
+    history,
     recent: async (conversationId, rows) =>
       (await recent.all({ conversationId, rows })).map(messageFromRow),
     failedInARow: async (conversationId, rows) => {

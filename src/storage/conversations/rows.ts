@@ -69,6 +69,7 @@ export const SUMMARIES = (more?: string): string => `
     JOIN assistants a ON a.id = c.assistant_id AND c.type <> '${DELETED}'`;
 export const MESSAGE =
   "role, content, function_calls, stopped, truncated, input_tokens, output_tokens, author, rating, attachments, created_at";
+export const OF_MESSAGE = MESSAGE.replace(/\w+/g, "m.$&");
 
 export type DeskRow = Pick<
   ConversationRow, "desk" | "desk_holder" | "desk_holder_name" | "desk_reason" | "desk_at">;

@@ -75,6 +75,16 @@ export interface Message {
   author?: { name: string };
   attachments?: Attachment[];
   stopped?: boolean;
+  rating?: Rating;
+}
+
+/** All that was said, and where in the stream that ends. */
+export interface History {
+  messages: Message[];
+  /** The turn that wrote each message; null: it is no reply. */
+  turns: (number | null)[];
+  position: string;
+  desk: Desk;
 }
 
 /** The server refused. Its error text is for the account's owner; visitors never see it. */
@@ -118,7 +128,7 @@ export interface Api {
   rate(conversation: string, turn: number, rating: Rating | null): Promise<void>;
   score(conversation: string, score: number, comment: string): Promise<void>;
   typing(conversation: string): void;
-  history(conversation: string): Promise<{ messages: Message[]; desk: Desk }>;
+  history(conversation: string): Promise<History>;
   streamOf(conversation: string): string;
 }
 
@@ -212,11 +222,12 @@ export function createApi(origin: string): Api {
     typing: (conversation) =>
       void ask(`${root}/${conversation}/typing`, post({ typing: true })).catch(() => undefined),
     history: async (conversation) => {
-      const { history, desk, desk_holder: holder } =
+      const { history, turn_ids: turns, position, desk, desk_holder: holder } =
         await (await ask(`${root}/${conversation}`)).json() as {
-          history: Message[]; desk: Desk["desk"]; desk_holder: { name: string } | null;
+          history: Message[]; turn_ids: History["turns"]; position: string; desk: Desk["desk"];
+          desk_holder: { name: string } | null;
         };
-      return { messages: history, desk: { desk, person: holder?.name ?? null } };
+      return { messages: history, turns, position, desk: { desk, person: holder?.name ?? null } };
     },
     streamOf: (conversation) => `${root}/${conversation}/stream`,
   };

@@ -61,16 +61,16 @@ function createFollower(
     watching?.abort();
     watching = null;
   };
-  const reload = async (conversation: string, failures = 0): Promise<void> => {
-    const read = await api.history(conversation).catch(() => null);
-    if (state.talk.conversation !== conversation || state.signal.aborted) return;
-    if (read) {
-      state.set(fromHistory(state.talk, read.messages, read.desk));
-      return reset();
+  const reload = async (conversation: string, signal: AbortSignal): Promise<void> => {
+    for (let failures = 0; ; failures += 1) {
+      const read = await api.history(conversation).catch(() => null);
+      if (signal.aborted) return;
+      if (read) {
+        state.set(fromHistory(state.talk, read));
+        return reset();
+      }
+      await pauseAfter(failures, signal);
     }
-    // The stream goes on behind the gap and will not bring what is missing.
-    await pauseAfter(failures, state.signal);
-    if (watching) return reload(conversation, failures + 1);
   };
   const take = (frames: Frame[], conversation: string): void => {
     let next = state.talk;
@@ -85,12 +85,12 @@ function createFollower(
       } else if (type === "typing_ended" || message) state.typingUntil = 0;
     }
     state.set(next);
-    if (frames.some(({ type }) => type === "stream_reset")) void reload(conversation);
     if (frames.some(({ type }) => type === "desk_changed")) void look(conversation);
   };
   const follow = (conversation: string): void => {
     if (watching || state.signal.aborted) return;
     watching = new AbortController();
+    const { signal } = watching;
     void watch({
       url: api.streamOf(conversation),
       position: () => state.talk.after,
@@ -101,11 +101,12 @@ function createFollower(
         if (isConnected) reached();
         if (isConnected && state.talk.desk !== "assistant") void look(conversation);
       },
+      reset: () => reload(conversation, signal),
       gone: () => {
         unwatch();
         lost();
       },
-    }, watching.signal);
+    }, signal);
   };
   return { follow, unwatch };
 }

@@ -1,7 +1,9 @@
 // What the widget knows, and how each frame of the stream changes it. State and position are one
 // value, so that a page that is loaded again goes on exactly where the text it shows ends
 // (memory.ts keeps it).
-import type { Attachment, Away, Desk, Message, Pending, Rating, Settings } from "./api.ts";
+import type {
+  Attachment, Away, Desk, History, Message, Pending, Rating, Settings,
+} from "./api.ts";
 import type { Frame } from "./stream.ts";
 import type { TextKey } from "./texts.ts";
 
@@ -241,20 +243,22 @@ export function apply(talk: Talk, frame: Frame): Talk {
 }
 
 /** The talk as the server's history has it: after a gap the frames in between are gone. */
-export function fromHistory(talk: Talk, messages: Message[], desk: Desk): Talk {
+export function fromHistory(talk: Talk, { messages, turns, position, desk }: History): Talk {
   const newest = messages.findLast(({ role }) => role === "user");
   const unsent = talk.items.filter((item) => isUnsent(item) && item.text !== newest?.content);
-  const stored = messages.map(({ role, content, author, stopped, attachments }): Item =>
+  const stored = messages.map(({ role, content, author, stopped, attachments, rating }, at): Item =>
     role === "user"
       ? { role, text: content, isStored: true, ...(attachments ? { files: attachments } : {}) }
       : {
           role: "assistant", text: content, turn: null, wasStopped: stopped === true, tools: {},
           ...(author ? { author: author.name } : {}),
           ...(attachments ? { files: attachments } : {}),
+          ...(turns[at] ? { reply: turns[at], rating: rating ?? null } : {}),
         });
   return {
     ...talk,
     ...desk,
+    after: position,
     away: desk.desk === "waiting" ? talk.settings?.away ?? null : null,
     items: [...stored, ...unsent],
   };

@@ -29,6 +29,8 @@ interface WatchOptions {
   position(): string;
   frames(frames: Frame[]): void;
   connected(isConnected: boolean): void;
+  /** What was missed is no longer kept: moves the position to where the history ends. */
+  reset(): Promise<void>;
   /** The server says that there is nothing to watch here: it will not be asked again. */
   gone(): void;
 }
@@ -70,7 +72,7 @@ export function pauseAfter(failures: number, signal: AbortSignal): Promise<void>
   });
 }
 
-async function readOnce(options: WatchOptions, signal: AbortSignal): Promise<"cut" | "gone"> {
+async function readOnce(options: WatchOptions, signal: AbortSignal): Promise<"cut" | "gone" | "reset"> {
   const attempt = new AbortController();
   const cut = (): void => attempt.abort();
   signal.addEventListener("abort", cut);
@@ -94,12 +96,16 @@ async function readOnce(options: WatchOptions, signal: AbortSignal): Promise<"cu
       clearTimeout(silence);
       silence = setTimeout(cut, SILENCE_MS_MAX);
       const frames = parse(value);
-      if (frames.length > 0) options.frames(frames);
+      const gap = frames.findIndex(({ type }) => type === "stream_reset");
+      const told = gap < 0 ? frames : frames.slice(0, gap);
+      if (told.length > 0) options.frames(told);
+      if (gap >= 0) return "reset";
     }
   } catch {
     // Cut by the network or by us: either way the next attempt goes on from the position.
     return "cut";
   } finally {
+    cut();
     clearTimeout(silence);
     removeEventListener("offline", cut);
     signal.removeEventListener("abort", cut);
@@ -116,6 +122,10 @@ export async function watch(options: WatchOptions, signal: AbortSignal): Promise
   while (!signal.aborted) {
     const outcome = await readOnce({ ...options, connected }, signal);
     if (signal.aborted) return;
+    if (outcome === "reset") {
+      await options.reset();
+      continue;
+    }
     options.connected(false);
     if (outcome === "gone") return options.gone();
     await pauseAfter(failures, signal);

@@ -137,7 +137,7 @@ export function createWorld(storage: Storage) {
         turnId, conversation, reason: "failed", error: "No.", cause: null, now: system.now(), ...how,
       }),
     said: async ({ id }: Conversation) =>
-      (await storage.conversations.history(id)).map(({ content }) => content),
+      (await storage.conversations.history(id)).messages.map(({ content }) => content),
     /** Balance and reserved money, with which the whole ledger must agree. */
     money: async (accountId: number): Promise<[balance: number, reserved: number]> => {
       const claims = await storage.statements.claims(accountId);

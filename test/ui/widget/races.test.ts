@@ -108,6 +108,43 @@ test("[WG331] a history that the server does not give at first is asked for agai
   });
 });
 
+test("[WG560] what is said while the history is read after a gap is shown once, and what the history has can be rated", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    const uuid = await missReply(seen);
+    const [read, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await seen.page.route(`**/conversations/${uuid}`, async (route) => {
+      const response = await route.fetch();
+      read.resolve();
+      await go.promise;
+      await route.fulfill({ response });
+    }, { times: 1 });
+    await seen.page.context().setOffline(false);
+    await read.promise;
+    model.script(() => ({ tokens: ["Meanwhile."] }));
+    await server.call(
+      "POST", `/conversations/${uuid}/messages`, { body: { message: "From elsewhere" } });
+    go.resolve();
+    const thumbs = seen.page.getByRole("button", { name: "Helpful", exact: true });
+    await thumbs.nth(1).waitFor();
+    const expected = [
+      "Assistant: Hi!", "You: Hello", "Assistant: One two three four.", "You: From elsewhere",
+      "Assistant: Meanwhile.",
+    ];
+    assert.deepEqual(await lines(seen), expected);
+    const rated = seen.page.waitForResponse(/\/ratings$/);
+    await thumbs.first().click();
+    await rated;
+    // Loaded anew, the history also says how a reply was rated.
+    await seen.page.context().setOffline(true);
+    await server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Later" } });
+    await trim();
+    await seen.page.context().setOffline(false);
+    await seen.log.getByText("Later").waitFor();
+    assert.deepEqual(await lines(seen), [...expected, "You: Later", "Assistant: Meanwhile."]);
+    assert.equal(await thumbs.first().getAttribute("aria-pressed"), "true");
+  });
+});
+
 /** One more tab of the same visitor, with the chat open. */
 const secondTab = async ({ page }: Seen): Promise<Seen> => {
   const tab = await openTab(page.context(), page.url());
