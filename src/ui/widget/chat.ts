@@ -18,7 +18,7 @@ import type { Actions, ShellParts, Shown, View } from "./view.ts";
 import { createFace } from "./picture.ts";
 import { createMenu } from "./menu.ts";
 import { createOpinion } from "./opinion.ts";
-import { asksOpinion, isAnswering } from "./store.ts";
+import { asksOpinion, isAnswering, type Talk } from "./store.ts";
 import { createTranscript } from "./transcript.ts";
 import type { Say } from "./texts.ts";
 
@@ -173,11 +173,16 @@ function createShow(panel: HTMLDialogElement, { shadow, signal }: ShellParts) {
   return show;
 }
 
+/** Nothing was sent yet if there is neither a message nor a conversation. */
+const sayProblem = ({ problem, pending, conversation }: Talk, say: Say): string =>
+  problem === "" ? ""
+    : say(pending || conversation !== null || problem === "busy" ? problem : "not_started");
+
 function drawNotice(parts: Parts, say: Say, { talk, isOffline, call, fileProblem }: Shown): void {
   const { notice, words, retry, renew, box } = parts;
   const tooLong = isTooLong(parts)
     ? say("too_long", { count: charsOf(box.value.trim()), max: MESSAGE_CHARS_MAX }) : "";
-  const problem = talk.problem === "" ? tooLong || call.problem || fileProblem : say(talk.problem);
+  const problem = sayProblem(talk, say) || tooLong || call.problem || fileProblem;
   const isBad = problem !== "";
   const text = isBad ? problem
     : talk.hasEnded ? `${talk.isThanked ? say("csat_thanks") : ""} ${say("ended")}`.trim()

@@ -148,7 +148,7 @@ export function createShell(parts: ShellParts): View {
     isLoading = true;
     load().then(place, () => {
       actions.close();
-      launcher.ariaDescription = launcher.title = say("unreached");
+      launcher.ariaDescription = launcher.title = say("not_started");
     }).finally(() => {
       isLoading = false;
     });

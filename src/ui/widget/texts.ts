@@ -17,7 +17,8 @@ export type TextKey =
   | "stopped" | "log" | "dismiss" | "more" | "rate_up" | "rate_down" | "csat_title" | "csat_score" | "csat_comment"
   | "csat_thanks" | "skip"
   | "sound_on" | "sound_off"
-  | "code" | "table" | "form_title" | "optional" | "start" | "unreached" | "busy" | "failed"
+  | "code" | "table" | "form_title" | "optional" | "start" | "unreached" | "not_started" | "busy"
+  | "failed"
   | "call" | "call_window" | "open_window" | "call_ended" | "call_forbidden_here" | "call_unreached"
   | "call_bar" | "call_muted" | "call_write" | "call_browser_hears"
   /** What a call is doing and what is wrong with it, by the names of talk/call.js. */

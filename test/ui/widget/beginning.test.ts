@@ -248,3 +248,23 @@ test("[WG226] a signed visitor's widget shows their chat on another device, and 
     assert.equal(kept.includes("From my telephone"), false);
   });
 });
+
+test("[WG562] a chat that could not start says so, and not that a message was not sent", { skip }, async () => {
+  await withWidget({}, async ({ page, launcher, panel, log }) => {
+    const retry = page.getByRole("button", { name: "Try again" });
+    let status = 0;
+    await page.route("**/api/conversations", (route) => status === 0 ? route.abort()
+      : route.fulfill({ status, json: {}, headers: { "Access-Control-Allow-Origin": "*" } }));
+    await launcher.click();
+    for (status of [0, 500]) {
+      if (status > 0) await retry.click();
+      await panel.getByText("The chat could not be started.").waitFor();
+    }
+    status = 429;
+    await retry.click();
+    await panel.getByText("The chat is busy right now.").waitFor();
+    await page.unroute("**/api/conversations");
+    await retry.click();
+    await log.getByText("Hi!").waitFor();
+  });
+});

@@ -163,7 +163,7 @@ test("[WG214] the panel is loaded when it is opened, or says that it could not b
     await seen.launcher.waitFor();
     assert.equal(loads, 0);
     await seen.launcher.evaluate((launcher) => (launcher as HTMLElement).click());
-    await seen.page.locator('assistant-chat .launcher[title*="could not be sent"]').waitFor();
+    await seen.page.locator('assistant-chat .launcher[title*="could not be started"]').waitFor();
     await open(seen);
     assert.equal(loads, 2);
   });
