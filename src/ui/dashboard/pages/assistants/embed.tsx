@@ -6,6 +6,7 @@ import { Button, TextField, Toggle } from "#ui/dashboard/kit/controls.tsx";
 import { Copyable } from "#ui/dashboard/kit/copy.tsx";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
 import { useDraft } from "./draft.ts";
+import { SwitchedOff } from "./preview.tsx";
 import { Signing } from "./signing.tsx";
 
 const escaped = (text: string): string =>
@@ -80,6 +81,7 @@ export function Embed() {
   const [texts, setTexts] = useState<Record<string, string>>({});
   const [isOpen, setOpen] = useState(false);
   const [isTrying, setTrying] = useState(false);
+  const isOff = record.widget_settings?.enabled === false;
   const attributes: Record<string, string> = {
     ...texts, ...(isOpen ? { "data-open": "true" } : {}),
   };
@@ -112,9 +114,11 @@ export function Embed() {
             costs as much as one; <a href={`#/assistants/${record.id}/test`}>the test chat</a> is
             free.
           </p>
-          <p><Button onClick={() => setTrying(!isTrying)}>
-            {isTrying ? "Hide the widget" : "Show the widget here"}
-          </Button></p>
+          {isOff ? <SwitchedOff /> : (
+            <p><Button onClick={() => setTrying(!isTrying)}>
+              {isTrying ? "Hide the widget" : "Show the widget here"}
+            </Button></p>
+          )}
           <p>
             Talk with it: <a href={`/talk/${record.uuid}`} target="_blank" rel="noopener">
               {`${location.origin}/talk/${record.uuid}`}

@@ -129,6 +129,20 @@ function fill(frame: HTMLIFrameElement, preview: Preview, isOpen: boolean): void
   page.body.append(script);
 }
 
+/** Switched on again, it is a change like others, to be saved. */
+export function SwitchedOff() {
+  const { values, set } = useDraft();
+  return (
+    <Notice>
+      <span>The widget is switched off: visitors do not see it.</span>
+      <button
+        type="button" class="quiet"
+        onClick={() => set("widget_settings", { ...values.widget_settings, enabled: true })}
+      >Switch it on</button>
+    </Notice>
+  );
+}
+
 export function WidgetPreview() {
   const api = useApi();
   const draft = useDraft();
@@ -136,6 +150,7 @@ export function WidgetPreview() {
   const frame = useRef<HTMLIFrameElement>(null);
   const begun = useRef<Preview["begun"]>(new Map());
   const [isOpen, setOpen] = useState(true);
+  const isOff = draft.values.widget_settings?.enabled === false;
   const [problem, setProblem] = useState<string | null>(null);
   const drawn = JSON.stringify([draft.unsaved, isOpen]);
   const [shown, setShown] = useState(drawn);
@@ -148,7 +163,8 @@ export function WidgetPreview() {
       <div class="stack">
         <Toggle label="Show it open" value={isOpen} onInput={setOpen} />
         {(problem ?? whyNot) && <Notice tone="bad">{problem ?? whyNot}</Notice>}
-        {whyNot === null && (
+        {whyNot === null && isOff && <SwitchedOff />}
+        {whyNot === null && !isOff && (
           <iframe
             key={shown} ref={frame} class="assistants-preview" title="Widget preview"
             srcdoc={PAGE}
