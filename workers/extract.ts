@@ -9,6 +9,7 @@ import { createOutbound } from "#outbound/request.ts";
 import { chunksOf, Unreadable, type BlockList } from "./documents/blocks.ts";
 import { readCsv } from "./documents/csv.ts";
 import { readDocx } from "./documents/docx.ts";
+import { failureOf } from "./documents/failure.ts";
 import { readHtml } from "./documents/html.ts";
 import { readMarkdown } from "./documents/markdown.ts";
 import { readPdf } from "./documents/pdf.ts";
@@ -82,10 +83,6 @@ export default async function extract(
       ? { kind: "failed", reason: "No text was found in the document." }
       : { kind: "extracted", chunks, pages, truncated: list.truncated, ...(site ? { site } : {}) };
   } catch (error) {
-    if (error instanceof Unreadable) return { kind: "failed", reason: error.message };
-    if (error instanceof RangeError) {
-      return { kind: "failed", reason: "The document is too large to read." };
-    }
-    throw error;
+    return failureOf(error);
   }
 }

@@ -7,8 +7,9 @@ import { LIMITS } from "#core/limits.ts";
 import { workerFile } from "#core/program.ts";
 import { deferThisProcess } from "#core/thread-priority.ts";
 import type {
-  ExtractorJob, ExtractorMessage, ExtractorResult,
+  ExtractorJob, ExtractorMessage, ExtractorResult, Failed,
 } from "#features/knowledgebases/extraction.ts";
+import { failureOf } from "./documents/failure.ts";
 
 const HEAP_MIB_MAX = 256;
 const CHUNKS_PER_MESSAGE = 50;
@@ -37,11 +38,14 @@ pool.on("error", () => undefined);
 
 const send = (message: ExtractorMessage): void => void process.send?.(message);
 
-function reasonOf(error: unknown): string {
+function failed(error: unknown): Failed {
   const { name, code } = error as { name?: string; code?: string };
-  if (name === "AbortError" || name === "TimeoutError") return "The document took too long to read.";
-  if (code === "ERR_WORKER_OUT_OF_MEMORY") return "The document needed too much memory to read.";
-  return "The document could not be read.";
+  if (name === "AbortError" || name === "TimeoutError") {
+    return { kind: "failed", reason: "The document took too long to read." };
+  }
+  return code === "ERR_WORKER_OUT_OF_MEMORY"
+    ? { kind: "failed", reason: "The document needed too much memory to read." }
+    : failureOf(error);
 }
 
 /** Aborts once this process has used this much CPU time, all of it for its one document. */
@@ -67,7 +71,7 @@ async function work({ id, source, limitMs }: ExtractorJob): Promise<void> {
     }
     send({ id, done });
   } catch (error) {
-    send({ id, done: { kind: "failed", reason: reasonOf(error) } });
+    send({ id, done: failed(error) });
   } finally {
     cpu.stop();
   }

@@ -64,13 +64,20 @@ export type ExtractionSource =
   | Written
   | WebsiteSource & { type: "website"; known?: KnownPage[] };
 
+export interface Failed {
+  kind: "failed";
+  /** A sentence for the document's owner. */
+  reason: string;
+  /** Where it was thrown, for the log: nothing of the document is in it. */
+  trace?: string;
+}
+
 export type ExtractionResult =
   /** `site`: the pages of a website in the order of their chunks. */
   | { kind: "extracted"; chunks: Chunk[]; pages: number; truncated: boolean; site?: SitePage[] }
-  /** `reason`: a sentence for the document's owner. */
-  | { kind: "failed"; reason: string };
+  | Failed;
 
-type SheetResult = WrittenSheet & { kind: "sheet" } | Extract<ExtractionResult, { kind: "failed" }>;
+type SheetResult = WrittenSheet & { kind: "sheet" } | Failed;
 export type ExtractorResult = ExtractionResult | SheetResult;
 
 export interface Extractor {
@@ -286,6 +293,10 @@ class Reader {
     // Libraries leak memory, so a process is replaced after a number of jobs.
     if (this.#jobsDone >= LIMITS.extractorJobsMax) this.#retire();
     else this.#keepIdle(from);
+    if (done.kind === "failed" && done.trace !== undefined) {
+      const { trace } = done;
+      this.#options.log.warn({ type: job.source.type, trace }, "a reader of documents failed");
+    }
     this.#settle(done.kind === "extracted" ? { ...done, chunks: job.chunks } : done);
   }
 

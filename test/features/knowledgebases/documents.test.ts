@@ -8,6 +8,8 @@ import { createSystem } from "#core/system.ts";
 import {
   createExtractor, type Chunk, type ExtractionResult,
 } from "#features/knowledgebases/extraction.ts";
+import { Unreadable } from "#workers/documents/blocks.ts";
+import { failureOf } from "#workers/documents/failure.ts";
 import {
   docxBomb, docxOfParagraphs, flow, makeDocx, makeEncryptedPdf, makePdf, makeScan,
   makeUnicodePdf, pdfBomb, pdfOfManyOperators,
@@ -16,8 +18,10 @@ import { assertLinear } from "#support/growth.ts";
 import { testDataDir } from "#support/server.ts";
 
 const folder = testDataDir();
+const logged: { type: string; trace: string }[] = [];
+const warn = (fields: (typeof logged)[number]): void => void logged.push(fields);
 const extractor = createExtractor({
-  log: createLogger("silent"), system: createSystem(), allowPrivateNetworks: [],
+  log: { ...createLogger("silent"), warn } as never, system: createSystem(), allowPrivateNetworks: [],
 });
 after(async () => {
   await extractor.close();
@@ -118,6 +122,32 @@ test("[EX5] an unreadable file says why, in words for its owner", async () => {
 });
 
 const inOrder = (text: string): string => [...text].reverse().join("");
+
+test("[EX800] what went wrong in a reader is logged once, without the document's text", async () => {
+  logged.length = 0;
+  const questions = [{ question: "Secret?", answer: 5 }] as never;
+  const gone = join(folder, "gone.pdf");
+  for (const source of [{ type: "faq", questions }, { type: "pdf", path: gone }] as const) {
+    assert.deepEqual((await extractor.extract(source) as { reason: string }).reason,
+      "The document could not be read.");
+  }
+  assert.equal(await reason("txt", "%PDF-"), "The file is not a text file.");
+  const [defect, missing, ...others] = logged;
+  assert.equal(defect?.type, "faq");
+  assert.match(defect.trace, /^TypeError\n {4}at .*under .*\n {4}at readQuestions /);
+  assert.equal(missing?.type, "pdf");
+  assert.match(missing.trace, /^Error ENOENT/);
+  assert.ok(!missing.trace.includes(gone));
+  assert.deepEqual(others, []);
+  for (const error of [
+    new SyntaxError("'Secret?\n    at Secret.' is not JSON"),
+    new Unreadable("Not one.", { cause: new TypeError("Secret?") }),
+  ]) {
+    const { trace = "" } = failureOf(error);
+    assert.ok(!trace.includes("Secret"), trace);
+    assert.match(trace, /^\w+Error\n {4}at .*documents\.test/);
+  }
+});
 
 test("[KB136] Hebrew and Arabic in a PDF are read right to left, numbers and names in them as they stand", async () => {
   const [hebrew, arabic, english] = (await chunks("pdf", makeUnicodePdf([
