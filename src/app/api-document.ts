@@ -14,9 +14,9 @@ has a conversation's uuid can read it, function arguments and results included, 
 **Money** is in USD. **Numbers** may be sent as strings, booleans as 0 and 1. **Fields you leave out**
 of a PUT or PATCH keep their values.
 
-**Retries**: with an \`Idempotency-Key\`, a request that costs money runs only once, however often you
-send it, and one that creates something is answered again for a day, with the first answer. A 409 with
-\`Retry-After\` then means that the first request is still being handled, or was interrupted.
+**Retries**: with an \`Idempotency-Key\`, a request that costs money or creates something runs only
+once, however often you send it, and gets its first answer again; each route that takes the key lists it. A 409
+with \`Retry-After\` then means that the first request has not ended, or was interrupted.
 
 **Streams** are server-sent events. Each has an \`id\`. Reconnect with \`Last-Event-ID\` or \`?after=\`
 to receive what you missed, and nothing twice.

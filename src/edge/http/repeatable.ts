@@ -1,7 +1,9 @@
-// Answers to requests that create something, kept for a day: a client that got none repeats its
-// request with the same Idempotency-Key, and creates nothing twice. Messages, calls, purchases and
-// appointments remember their key themselves, in the transaction that creates them.
-import { hash } from "node:crypto";
+// Requests that create or cause something, repeated with their Idempotency-Key because an answer
+// was lost: by a program, by a person who presses again, or by a browser, which repeats a POST by
+// itself where a kept connection was closed. They get the first answer, for a day, and nothing is
+// created twice. Routes that name the header themselves keep the key with what they make.
+import { createHash, hash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { Fault, fieldFault, StorageFailure } from "#core/faults.ts";
 import type { KeptAnswer, KeptAnswers } from "#core/kept-answers.ts";
 import { LIMITS } from "#core/limits.ts";
@@ -18,44 +20,55 @@ interface Options {
   system: System;
 }
 
-const OPEN = "A request with this Idempotency-Key is still being handled, or was interrupted: send it"
-  + " again in a moment. If the answer stays the same, look whether the request took effect, and use"
-  + " a new key if it did not.";
+type Request = Parameters<KeyRoute["handle"]>[0];
 
-const digest = (value: unknown): string => hash("sha256", JSON.stringify(value), "base64url");
-
-/** Wraps a route that is `isRepeatable`; others stay as they are. */
-export function repeatable(route: Route, options: Options): Route {
-  if (route.auth !== "key" || !route.isRepeatable) return route;
-  const handle: KeyRoute["handle"] = (request) => handleOnce(route, request, options);
-  return {
-    ...route,
-    handle,
-    headers: { ...route.headers, "Idempotency-Key": IDEMPOTENCY_KEY },
-    responses: {
-      409: { description: "A request with this Idempotency-Key has not ended" },
-      ...route.responses,
-    },
-  };
+interface Asked {
+  accountId: number;
+  name: string;
+  /** A hash of what is asked. */
+  request: string;
 }
 
-async function handleOnce(
-  route: KeyRoute, request: Parameters<KeyRoute["handle"]>[0], { answers, box, system }: Options,
+const HEADER = "Idempotency-Key";
+const UNKNOWN = "It is not known yet whether this was done when it was asked for before. Try again in"
+  + " a moment. If this stays so, look whether it was done before you do it anew.";
+
+const isRepeatable = (route: Route): route is KeyRoute =>
+  route.auth === "key" && route.method === "POST" && route.headers?.[HEADER] === undefined
+  && (route.isRepeatable
+    ?? (route.scope !== "read" && (201 in route.responses || 202 in route.responses)));
+
+/** Only who sent the first request gets its answer again: there may be a new secret in it. */
+function nameOf(route: KeyRoute, { caller, http }: Request, key: string): string {
+  const who = [caller.accountId, caller.keyId, caller.member?.userId];
+  return hash("sha256", JSON.stringify([who, route.path, http.params, key]), "base64url");
+}
+
+async function digestOf({ query, body, http: { form } }: Request): Promise<string> {
+  const { file = null } = form ?? {};
+  const digest = createHash("sha256").update(JSON.stringify([query, body, file?.name]));
+  if (file) for await (const chunk of createReadStream(file.path)) digest.update(chunk as Buffer);
+  return digest.digest("base64url");
+}
+
+const keyReused = (): Fault =>
+  fieldFault("idempotency_key", "The Idempotency-Key was used for another request.");
+const repeated = (reply: Reply): Reply =>
+  ({ ...reply, headers: { ...reply.headers, ...replayHeaders(true) } });
+
+/** Carries out what is asked for the first time, else answers as then. */
+async function carryOut(
+  asked: Asked, work: () => Reply | Promise<Reply>, { answers, box, system }: Options,
 ): Promise<Reply> {
-  const { http: { headers, params, form }, caller: { accountId }, query, body } = request;
-  const key = readIdempotencyKey(headers["idempotency-key"]);
-  if (key === null) return route.handle(request);
-  const name = digest([accountId, route.method, route.path, params, key]);
-  const asked = digest([query, body, form?.file?.name, form?.file?.bytes]);
-  const now = system.now();
-  const known = await answers.claim({
-    name, accountId, request: asked, now, expiresAt: now + LIMITS.answersKeptMs * 1000,
-  });
+  const { name, accountId, request } = asked;
   const place = `kept_answers:${name}`;
-  if (known) return repeated(known, asked, (sealed) => box.tryOpen(sealed, place));
+  const now = system.now();
+  const expiresAt = now + LIMITS.answersKeptMs * 1000;
+  const known = await answers.claim({ ...asked, now, expiresAt });
+  if (known) return answerAgain(known, request, (sealed) => box.tryOpen(sealed, place));
   let reply: Reply;
   try {
-    reply = await route.handle(request);
+    reply = await work();
   } catch (error) {
     // Nothing that was asked has happened. After any other error nobody knows.
     if (error instanceof Fault || error instanceof StorageFailure) {
@@ -63,20 +76,47 @@ async function handleOnce(
     }
     throw error;
   }
-  if (!("json" in reply)) throw new Error(`${route.path} is repeatable, and answers no JSON`);
-  await answers.keep({
-    name, accountId, status: reply.status, sealed: box.seal(JSON.stringify(reply.json), place),
-  });
+  if (!("json" in reply)) throw new Error("only JSON can be answered again");
+  const sealed = box.seal(JSON.stringify(reply.json), place);
+  await answers.keep({ name, accountId, status: reply.status, sealed });
   return reply;
 }
 
-function repeated(
-  { request, status, sealed }: KeptAnswer, asked: string, open: (sealed: string) => string | null,
+function answerAgain(
+  known: KeptAnswer, request: string, open: (sealed: string) => string | null,
 ): Reply {
-  if (request !== asked) {
-    throw fieldFault("idempotency_key", "The Idempotency-Key was used for another request.");
-  }
-  const text = sealed === null ? null : open(sealed);
-  if (status === null || text === null) throw new Fault(409, OPEN, { retryAfterS: 1 });
-  return json(status, JSON.parse(text), replayHeaders(true));
+  if (known.request !== request) throw keyReused();
+  const text = known.sealed === null ? null : open(known.sealed);
+  if (known.status === null || text === null) throw new Fault(409, UNKNOWN, { retryAfterS: 1 });
+  return repeated(json(known.status, JSON.parse(text)));
+}
+
+/** Wraps the routes that are repeatable; any other stays as it is. */
+export function createRepeatable(options: Options): (route: Route) => Route {
+  const underWay = new Map<string, { request: string; reply: Promise<Reply> }>();
+  return (route) => {
+    if (!isRepeatable(route)) return route;
+    const handle: KeyRoute["handle"] = async (given) => {
+      const key = readIdempotencyKey(given.http.headers["idempotency-key"]);
+      if (key === null) return route.handle(given);
+      const name = nameOf(route, given, key);
+      const request = await digestOf(given);
+      const first = underWay.get(name);
+      if (first && first.request !== request) throw keyReused();
+      if (first) return repeated(await first.reply);
+      const { accountId } = given.caller;
+      const reply = carryOut({ accountId, name, request }, () => route.handle(given), options);
+      underWay.set(name, { request, reply });
+      try {
+        return await reply;
+      } finally {
+        underWay.delete(name);
+      }
+    };
+    return {
+      ...route, handle,
+      headers: { ...route.headers, [HEADER]: IDEMPOTENCY_KEY },
+      responses: { 409: { description: "It is not known whether it was done" }, ...route.responses },
+    };
+  };
 }

@@ -56,8 +56,11 @@ interface RouteBase<Query extends TObject, Body extends TObject> {
   description?: string;
   /** Schemas of the path's placeholders, for the OpenAPI document. */
   params?: Record<string, TSchema>;
-  /** Takes an Idempotency-Key: a repeated request gets the first answer (repeatable.ts). */
-  isRepeatable?: true;
+  /**
+   * A request repeated with its Idempotency-Key gets the first answer (repeatable.ts). Absent: if
+   * it creates something, which its 201 or 202 says.
+   */
+  isRepeatable?: boolean;
   /** Headers the handler reads, for the OpenAPI document. */
   headers?: Record<string, TSchema>;
   query?: Query;

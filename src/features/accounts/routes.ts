@@ -207,7 +207,6 @@ function createKeyRoute({ accounts, byOf, system }: AccountRouteOptions): Route 
     method: "POST",
     path: "/user/api-keys",
     summary: "Create an API key",
-    isRepeatable: true,
     description: "The response is the only place the token is shown.",
     body: NewKey,
     responses: {

@@ -74,7 +74,6 @@ function createRoute(kind: Kind): Route {
     path: kind.single,
     aliases: [kind.plural],
     summary: `Create a ${noun.toLowerCase()}`,
-    isRepeatable: true,
     body: CreateBody,
     responses: { 201: { description: "Created", schema: SavedSchema } },
     handle: async ({ caller, body }) => {

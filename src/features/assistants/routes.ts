@@ -100,7 +100,6 @@ function createRoute(options: AssistantRouteOptions): Route {
     method: "POST",
     path: "/user/assistant",
     summary: "Create an assistant",
-    isRepeatable: true,
     body: CreateBody,
     description: "Requires only a name and a prompt. Defaults: inactive, inbound, pipeline, UTC, "
       + "the first language and voice of the lists, and the default model.",

@@ -66,6 +66,7 @@ export function callDeskRoutes({ calls, persons, authorOf }: CallDeskOptions): R
       ...COMMON,
       method: "POST",
       path: "/user/calls/{id}/whisper",
+      isRepeatable: true,
       summary: "Whisper to the assistant",
       description: "The customer does not hear it. The assistant acts on it in its own words with "
         + "its next reply, or right away if nobody is speaking.",

@@ -166,6 +166,7 @@ function controlRoutes({ calls, shared }: LiveCallOptions): Route[] {
       ...COMMON,
       method: "POST",
       path: `/user/calls/{id}/${name}`,
+      isRepeatable: name === "say",
       params,
       summary: name === "say" ? "Make the assistant say something" : "Mute or unmute the assistant",
       description: name === "say"

@@ -311,7 +311,6 @@ function collectionRoutes(options: CampaignRoutesOptions): Route[] {
       path: "/user/campaigns",
       aliases: ["/user/campaign"],
       summary: "Create a campaign; it calls nobody until it is started",
-      isRepeatable: true,
       body: CreateBody,
       responses: {
         201: { description: "Created", schema: SavedSchema },

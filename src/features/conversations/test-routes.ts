@@ -38,6 +38,7 @@ function beginRoute({ conversations, assistants }: TestRouteOptions): Route {
   return keyRoute({
     method: "POST",
     path: "/user/assistant/{id}/tests",
+    isRepeatable: true,
     tag: "Assistants",
     summary: "Start a test conversation with unsaved settings",
     description: "Validates `settings` as a change of the assistant and stores nothing: send them "

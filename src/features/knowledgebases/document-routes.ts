@@ -243,7 +243,6 @@ function createDocumentRoute(options: DocumentRoutesOptions): Route {
     path: DOCUMENTS,
     params: ofBase,
     summary: "Create a document",
-    isRepeatable: true,
     description: "Send a website or typed-in content as JSON, or a file as multipart/form-data. "
       + "The document is read in the background; its `status` and the `document_status_changed` "
       + "event show when it is done.",

@@ -41,7 +41,6 @@ function collectionRoutes(knowledgebases: Knowledgebases): Route[] {
       method: "POST",
       path,
       summary: "Create a knowledgebase",
-      isRepeatable: true,
       body: CreateBody,
       responses: { 201: { description: "Created", schema: savedOf(NewKnowledgebaseSchema) } },
       handle: async ({ caller, body: { name, description = null } }) => {

@@ -274,7 +274,6 @@ function writeRoutes(trunks: SipTrunks): Route[] {
       method: "POST",
       path: "/user/phone-numbers/sip-trunks",
       summary: "Create a SIP trunk",
-      isRepeatable: true,
       description: "Connects a number of your own telephone system over SIP. The password is never "
         + "shown again.",
       body: CreateBody,

@@ -136,7 +136,6 @@ function createRoute(templates: Templates): Route {
     method: "POST",
     path: "/user/template-sets",
     summary: "Create an assistant and its parts from a template",
-    isRepeatable: true,
     description: "Creates the assistant, knowledgebase, tool and test call the template defines. "
       + "Creates all of them or nothing.",
     body: CreateBody,

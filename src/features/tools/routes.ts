@@ -91,6 +91,7 @@ function tryRoute(tools: Tools, tryTool: TryTool): Route {
     ...COMMON,
     method: "POST",
     path: "/user/tools/{id}/try",
+    isRepeatable: true,
     params,
     summary: "Try a tool",
     description: "Calls its endpoint as an assistant would, and returns what was sent and what "
@@ -113,6 +114,7 @@ function tryNewRoute(tryTool: TryTool): Route {
     ...COMMON,
     method: "POST",
     path: "/user/tools/try",
+    isRepeatable: true,
     summary: "Try a tool before it is saved",
     description: "Calls the endpoint as an assistant would, with the fields you send. Nothing is "
       + "stored.",
@@ -188,7 +190,6 @@ function writeRoutes(tools: Tools): Route[] {
       method: "POST",
       path: "/user/tools",
       summary: "Create a tool",
-      isRepeatable: true,
       body: CreateBody,
       responses: { 201: { description: "Created", schema: SavedSchema }, ...invalid },
       handle: async ({ caller, body }) => {

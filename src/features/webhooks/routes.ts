@@ -166,7 +166,6 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       method: "POST",
       path: "/user/webhook-endpoints",
       summary: "Create a webhook endpoint",
-      isRepeatable: true,
       body: Type.Object({ url: Url, events: Type.Optional(EventTypes) }),
       responses: { 201: { description: "The endpoint, with its secret", schema: OneEndpoint } },
       handle: async ({ caller, body: { url, events = ["*"] } }) => {
@@ -214,6 +213,7 @@ function endpointActions({ webhooks }: WebhookRouteOptions): Route[] {
       ...ENDPOINT,
       method: "POST",
       path: "/user/webhook-endpoints/{id}/rotate-secret",
+      isRepeatable: true,
       params: ofEndpoint,
       summary: "Rotate the signing secret; the old one also signs for one more day",
       responses: { 200: { description: "The endpoint", schema: OneEndpoint } },

@@ -116,7 +116,6 @@ function topUpRoute({ topUps }: BalanceRouteOptions): Route {
     method: "POST",
     path: "/user/top-ups",
     summary: "Top up the balance",
-    isRepeatable: true,
     description: "Returns where to pay: a payment page for the amount, credited as soon as the "
       + "payment is confirmed, or the operator's own link. On 409, ask your operator.",
     body: Type.Object({

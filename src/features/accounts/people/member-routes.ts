@@ -187,7 +187,6 @@ function invitationRoutes({ users, origins, byOf }: MemberRouteOptions): Route[]
       method: "POST",
       path: "/user/invitations",
       summary: "Invite somebody",
-      isRepeatable: true,
       description: "The link works once, for seven days. An earlier open invitation to the same "
         + "address stops working.",
       body: Type.Object({ email: EMAIL, role: RoleField }),

@@ -171,7 +171,6 @@ function noteRoutes({ inbox, conversations, authorOf }: InboxRouteOptions): Rout
       ...common,
       method: "POST",
       summary: "Add a note to a conversation; visitors never see it",
-      isRepeatable: true,
       body: Type.Object({
         text: NonBlank(LIMITS.noteCharsMax, about("The note.", "Wants a refund.")),
       }),
@@ -209,7 +208,6 @@ function cannedRoutes({ inbox }: InboxRouteOptions): Route[] {
       method: "POST",
       path: "/user/canned-replies",
       summary: "Create a canned reply",
-      isRepeatable: true,
       body,
       responses: { 201: { description: "The canned reply was created", schema: savedOf(CANNED) } },
       handle: async ({ caller, body: given }) => json(201, {

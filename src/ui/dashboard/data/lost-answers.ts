@@ -1,34 +1,33 @@
-// What this page asked the server to create and got no answer to: it may exist. When the person
-// tries again, the same request has the same Idempotency-Key, and nothing is created twice.
+// The Idempotency-Key of all that the dashboard asks for with a POST. Browsers repeat a POST by
+// themselves where a kept connection was closed in place of an answer, and people press the button
+// again: by the key the server knows that it is the same, and creates nothing twice.
 import { newKey } from "./new-key.ts";
 
-/** The keys of such requests, by what was asked. */
-const lost = new Map<string, string>();
+/** The keys of what was asked for and is not answered yet, by what it says. */
+const unanswered = new Map<string, string>();
 
-export const keyOf = (asked: string): string => lost.get(asked) ?? newKey();
+export function keyOf(asked: string): string {
+  const key = unanswered.get(asked) ?? newKey();
+  unanswered.set(asked, key);
+  return key;
+}
 
-/** 0: no answer. 409: the first request may not have ended. The others are a proxy's. */
-const LEAVE_OPEN = new Set([0, 409, 502, 503, 504]);
-
-export function noteAnswer(asked: string, key: string, status: number): void {
-  if (LEAVE_OPEN.has(status)) lost.set(asked, key);
-  else lost.delete(asked);
+/** A proxy's answer, or one that says to wait, leaves open what became of the request. */
+export function noteAnswer(asked: string, status: number, retryAfter: string | null): void {
+  if (status <= 500 && retryAfter === null) unanswered.delete(asked);
 }
 
 export const keyed = (fetchOf: typeof fetch): typeof fetch => async (input, init) => {
-  const request = input instanceof Request ? new Request(input, init) : null;
-  if (request?.method !== "POST" || request.headers.has("Idempotency-Key")) {
-    return fetchOf(input, init);
-  }
-  const asked = `${request.url} ${await request.clone().text()}`;
-  const key = keyOf(asked);
-  request.headers.set("Idempotency-Key", key);
-  let status = 0;
-  try {
-    const response = await fetchOf(request);
-    ({ status } = response);
-    return response;
-  } finally {
-    noteAnswer(asked, key, status);
-  }
+  const method = init?.method ?? (input instanceof Request ? input.method : "GET");
+  if (method !== "POST") return fetchOf(input, init);
+  const given = new Request(input, init);
+  if (given.headers.has("idempotency-key")) return fetchOf(given);
+  const body = await given.clone().text();
+  const asked = `${given.url} ${body}`;
+  // A body that was read is a stream from then on, which browsers send otherwise.
+  const request = new Request(given, body === "" ? {} : { body });
+  request.headers.set("idempotency-key", keyOf(asked));
+  const response = await fetchOf(request);
+  noteAnswer(asked, response.status, response.headers.get("retry-after"));
+  return response;
 };

@@ -116,7 +116,7 @@ const deletes = (method: string, url: string): boolean =>
 
 /** `onRefused`: the key is no longer valid, or the session is over. Null: a member's cookie. */
 export function openApi(apiKey: string | null, onRefused: () => void = () => undefined): Parley {
-  const fetchOf = patient(keyed(bySocket(
+  const fetchOf = keyed(patient(bySocket(
     apiKey === null ? byCookie : readingBySession(apiKey))));
   const watchedFetch: typeof fetch = async (input, init) => {
     const response = await fetchOf(input, init);

@@ -32,26 +32,23 @@ export function upload<T>({ path, apiKey, fields, file, onProgress, signal }: Up
   form.append("file", file);
   const request = new XMLHttpRequest();
   const asked = JSON.stringify([path, fields, file.name, file.size, file.lastModified]);
-  const key = keyOf(asked);
   return new Promise<T>((resolve, reject) => {
     const abort = (): void => request.abort();
     signal?.addEventListener("abort", abort);
     request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
     request.onload = () => {
       const body = parsed(request.responseText);
+      noteAnswer(asked, request.status, request.getResponseHeader("retry-after"));
       if (request.status >= 200 && request.status < 300) resolve(body as T);
       else reject(new ParleyError(request.status, body));
     };
     request.onerror = () => reject(new TypeError("no answer"));
     request.onabort = () => reject(new DOMException("aborted", "AbortError"));
-    request.onloadend = () => {
-      noteAnswer(asked, key, request.status);
-      signal?.removeEventListener("abort", abort);
-    };
+    request.onloadend = () => signal?.removeEventListener("abort", abort);
     request.open("POST", `${location.origin}/api${path}`);
     if (apiKey !== null) request.setRequestHeader("Authorization", `Bearer ${apiKey}`);
     request.setRequestHeader("Accept", "application/json");
-    request.setRequestHeader("Idempotency-Key", key);
+    request.setRequestHeader("idempotency-key", keyOf(asked));
     if (signal?.aborted) reject(new DOMException("aborted", "AbortError"));
     else request.send(form);
   });

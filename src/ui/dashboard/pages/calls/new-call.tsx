@@ -1,8 +1,7 @@
 // Dialogs that start a call: an outbound assistant dials a number, or the server's own caller rings
 // an inbound assistant. Both lead to the page of the new call.
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { pendingOf, type Pending } from "#ui/dashboard/data/new-key.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { Button, Form, SelectField, TextArea, TextField } from "#ui/dashboard/kit/controls.tsx";
 import { Dialog } from "#ui/dashboard/kit/dialog.tsx";
@@ -27,17 +26,12 @@ const fitting = (assistants: Assistant[], type: string): Assistant[] =>
 /** What both dialogs share: sending the call and going to its page. */
 function useNewCall<Body extends object>(
   body: Body,
-  send: (asked: { body: Body; params: { header: { "Idempotency-Key": string } } }) =>
-    Promise<{ call_id: number }>,
+  send: (asked: { body: Body }) => Promise<{ call_id: number }>,
 ) {
   const [, navigate] = useLocation();
   const [error, setError] = useState<unknown>(null);
-  const tried = useRef<Pending | null>(null);
   const onSubmit = async (): Promise<void> => {
-    // An idempotency key, so that nobody is called twice because an answer was lost.
-    tried.current = pendingOf(tried.current, JSON.stringify(body));
-    const params = { header: { "Idempotency-Key": tried.current.key } };
-    const { call_id: id } = await send({ body, params });
+    const { call_id: id } = await send({ body });
     navigate(`/calls/${id}`);
   };
   return { error, onError: setError, onSubmit };

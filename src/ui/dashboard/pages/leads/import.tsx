@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { paths } from "#client/client.ts";
 import type { Campaign } from "#ui/dashboard/data/lists.ts";
-import { newKey } from "#ui/dashboard/data/new-key.ts";
+import { pendingOf, type Pending } from "#ui/dashboard/data/new-key.ts";
 import { fieldErrors, messageOf, useSession } from "#ui/dashboard/data/session.tsx";
 import { FILE_BYTES_MAX, upload } from "#ui/dashboard/data/upload.ts";
 import { csvLine } from "#core/csv.ts";
@@ -130,13 +130,17 @@ function useImport(apiKey: string | null, onDone: (report: Report) => void) {
   const isOpen = useRef(true);
   const current = useRef<Sent | null>(null);
   current.current = sent;
+  const tried = useRef<Pending | null>(null);
   useEffect(() => () => {
     isOpen.current = false;
     if (current.current && current.current.share < 1) current.current.abort();
   }, []);
   const send = async (file: File, fields: Record<string, string>): Promise<void> => {
     const { signal, abort } = controller();
-    const importId = newKey();
+    const { name, size, lastModified } = file;
+    tried.current = pendingOf(
+      tried.current, JSON.stringify([name, size, lastModified, fields]));
+    const importId = tried.current.key;
     setError(null);
     setSent({ share: 0, importId, abort });
     try {

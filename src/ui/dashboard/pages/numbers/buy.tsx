@@ -1,9 +1,8 @@
 // Buying a number: searched by country and digits, bought with the balance in view, after a
 // confirmation that names the price.
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { ParleyError } from "#client/client.ts";
-import { newKey } from "#ui/dashboard/data/new-key.ts";
 import { rowsOf } from "#ui/dashboard/data/rows.ts";
 import { fieldErrors, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useMe } from "#ui/dashboard/data/lists.ts";
@@ -139,10 +138,7 @@ function Balance() {
   );
 }
 
-/**
- * The server has refused, so that another try needs a new key. After any other error the number may
- * have been bought.
- */
+/** The server has refused. After any other error the number may have been bought. */
 const isDecided = (error: unknown): boolean =>
   error instanceof ParleyError && error.status < 500 && ![409, 429].includes(error.status);
 
@@ -153,18 +149,14 @@ function BuyDialog({ offer, onClose, onRefused }: {
   const toasts = useToasts();
   const [, navigate] = useLocation();
   const has = useMe().value?.total_balance;
-  const key = useRef(newKey());
   const { phone_number: number, phone_number_formatted: text, price } = offer;
   const buy = async (): Promise<void> => {
     try {
       await unwrap(api.POST("/user/phone-numbers/purchase", {
-        body: { phone_number: number }, headers: { "Idempotency-Key": key.current },
+        body: { phone_number: number },
       }));
     } catch (error) {
-      if (isDecided(error)) {
-        key.current = newKey();
-        onRefused();
-      }
+      if (isDecided(error)) onRefused();
       throw error;
     }
     toasts.notify(t(`${text} is yours`));
