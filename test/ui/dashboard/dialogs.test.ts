@@ -28,3 +28,14 @@ test("[UI301] a dialog is in the middle of the window, wherever on the page it i
     }
   });
 });
+
+test("[UI302] the first question's label keeps its distance from the title above it", { skip }, async () => {
+  const { body } = await server.call("POST", "/user/knowledgebases", { body: { name: "Asked" } });
+  await withDashboard(async ({ page, go }) => {
+    await go(`/knowledgebases/${body.data.id}`);
+    await page.getByRole("button", { name: "Add questions" }).click();
+    const title = await boxOf(page.getByLabel("Title"));
+    const label = await boxOf(page.getByText("Question 1", { exact: true }));
+    assert.ok(label.y - title.y - title.height >= 10, `${label.y}, ${title.y + title.height}`);
+  });
+});
