@@ -14,7 +14,7 @@ import { createEarly, type Early } from "./early-reply.ts";
 import { callFunctions, type CallActions } from "./functions.ts";
 import { COLLEAGUES, SPEAK_UP } from "./colleagues.ts";
 import { languageAfter } from "./languages.ts";
-import type { Transfer } from "./records/transfers.ts";
+import { ASSISTANT_GONE, type Transfer } from "./records/transfers.ts";
 import { remember } from "./history.ts";
 import { beginWarm } from "./warm.ts";
 import type { CallSetup, FromMedia } from "./voice/protocol.ts";
@@ -297,7 +297,7 @@ function actionsOf(options: CallingOptions, call: LiveCall): CallActions {
       const next = await options.findAssistant(call.accountId, assistantId);
       const chosen = next
         ? await chosenOrWhyNot(options, call, next, call.spoken.current)
-        : "That assistant no longer exists.";
+        : ASSISTANT_GONE;
       const why = typeof chosen === "string" ? chosen : null;
       noteTransfer(options, call, {
         type: "assistant_transfer", to: next?.name ?? `assistant ${assistantId}`,

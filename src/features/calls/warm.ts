@@ -10,6 +10,7 @@ import type { WarmTool } from "./functions.ts";
 import { remember } from "./history.ts";
 import type { ColleagueLine } from "./lines.ts";
 import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
+import { TAKEN_OVER } from "./records/transfers.ts";
 import { WHY_NOT_TAKEN } from "./records/warm-stages.ts";
 import type { ChosenVoice } from "./voice-choice.ts";
 import type { WarmReport, WarmSetup } from "./voice/warm-host.ts";
@@ -17,8 +18,6 @@ import type { WarmReport, WarmSetup } from "./voice/warm-host.ts";
 type Options = CallingOptions;
 type Begun = Extract<
   Awaited<ReturnType<Options["calls"]["beginTransfer"]>>, { kind: "begun" }>;
-
-const TAKEN_OVER = "Somebody else has taken the call over.";
 
 /** Resolves to a sentence when the colleague is not called; null: they are being called. */
 export async function beginWarm(

@@ -64,6 +64,8 @@ export const placesOf = (recording: string): [wav: string, opus: string] =>
   [`recordings/${recording}`, `recordings/${recording.slice(0, -".wav".length)}.ogg`];
 
 export const NOBODY_TOOK_IT = "Nobody took the call.";
+export const TAKEN_OVER = "Somebody else has taken the call over.";
+export const ASSISTANT_GONE = "That assistant no longer exists.";
 
 type Transfers = readonly Transfer[];
 

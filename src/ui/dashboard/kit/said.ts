@@ -45,7 +45,22 @@ const FILLED: [says: RegExp, text: string][] = [
   [/^The page answered (?<status>\d+)\.$/, t("The page answered {status}.")],
   [/^The setting (?<setting>\w+) is not set on this server\.$/,
     t("The setting {setting} is not set on this server.")],
+  [/^The setting (?<setting>\w+) is missing\.?$/i, t("The setting {setting} is missing.")],
+  [/^Phone numbers of the country (?<country>\w+) cannot be called\.$/,
+    t("Phone numbers of the country {country} cannot be called.")],
+  [/^The number (?<number>\S+) belongs to (?<carrier>\w+): colleagues can be called and briefed only from a number of a SIP trunk\.$/,
+    t("The number {number} belongs to {carrier}: colleagues can be called and briefed only from a number of a SIP trunk.")],
+  [/^No speech engine of this server can speak (?<language>.+)\.$/,
+    t("No speech engine of this server can speak {language}.")],
+  [/^No speech engine of this server can understand (?<language>.+)\.$/,
+    t("No speech engine of this server can understand {language}.")],
+  [/^The other side answered (?<status>\d+)\.$/, t("The other side answered {status}.")],
+  [/^The other side reported no result within (?<seconds>\d+) seconds\.$/,
+    t("The other side reported no result within {seconds} seconds.")],
+  [/^the trunk answered (?<answer>.+)$/, t("the trunk answered {answer}")],
 ];
+/** A sentence of the list, and after the colon why it is so. */
+const REASONED = /^(?<what>.+?): (?<why>.+)\.$/s;
 
 export function said(message: string): string {
   if (LANGUAGE === "en") return message;
@@ -57,5 +72,14 @@ export function said(message: string): string {
     const values = says.exec(message)?.groups;
     if (values) return t(text, values);
   }
-  return faultOf(message) ?? message;
+  return reasoned(message) ?? faultOf(message) ?? message;
+}
+
+function reasoned(message: string): string | null {
+  const { what, why = "" } = REASONED.exec(message)?.groups ?? {};
+  const sentence = `${what}.`;
+  const known = t(sentence);
+  return known === sentence
+    ? null
+    : t("{what}: {why}.", { what: known.replace(/\.$/, ""), why: said(why) });
 }

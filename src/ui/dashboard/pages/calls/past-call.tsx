@@ -4,6 +4,7 @@ import type { Data } from "#ui/dashboard/data/use-data.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
 import { duration, money, moneyExactly, whenExactly, words } from "#ui/dashboard/kit/format.ts";
 import { Card, Facts, Failure, Notice, Page, Status } from "#ui/dashboard/kit/layout.tsx";
+import { said } from "#ui/dashboard/kit/said.ts";
 import { usePhone } from "#ui/dashboard/later.tsx";
 import { customerOf, recordingPath, typeWords, type CallRecord } from "./call-state.ts";
 import { DeleteCall } from "./delete.tsx";
@@ -41,7 +42,7 @@ export function PastCallView({ title, back, data }: PastCallProps) {
       )}
     >
       {Boolean(error) && <Failure error={error} retry={reload} />}
-      {call.failure_reason !== null && <Notice tone="warn">{call.failure_reason}</Notice>}
+      {call.failure_reason !== null && <Notice tone="warn">{said(call.failure_reason)}</Notice>}
       <div class="grid main-aside">
         <div class="stack">
           <Talk call={call} reload={reload} />

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { duration, instant, words, decimal } from "#ui/dashboard/kit/format.ts";
 import { Card } from "#ui/dashboard/kit/layout.tsx";
+import { said } from "#ui/dashboard/kit/said.ts";
 import { speakerOf, type CallRecord } from "./call-state.ts";
 
 interface Moment {
@@ -57,7 +58,7 @@ function momentsOf(call: CallRecord): Moment[] {
   if (call.end_reason !== null) {
     moments.push({
       at: (answered ?? 0) + call.duration * 1000, text: `Ended: ${words(call.end_reason)}`,
-      ...(call.failure_reason === null ? {} : { note: call.failure_reason }),
+      ...(call.failure_reason === null ? {} : { note: said(call.failure_reason) }),
     });
   }
   return moments;

@@ -1,6 +1,7 @@
 // The transfers of a call: to whom each went, how, and what became of it.
 import { whenExactly } from "#ui/dashboard/kit/format.ts";
 import { Card, Status } from "#ui/dashboard/kit/layout.tsx";
+import { said } from "#ui/dashboard/kit/said.ts";
 import type { CallRecord } from "./call-state.ts";
 import { usePhone } from "#ui/dashboard/later.tsx";
 import { AssistantLink } from "./facts.tsx";
@@ -42,7 +43,7 @@ export function Transfers({ transfers }: { transfers: readonly Transfer[] }) {
             </span>
             <small>{HOW[one.type]}, {whenExactly(one.created_at)}</small>
             {one.stage !== null && STAGES[one.stage] && <p role="status">{STAGES[one.stage]}</p>}
-            {one.failure_reason !== null && <p>{one.failure_reason}</p>}
+            {one.failure_reason !== null && <p>{said(one.failure_reason)}</p>}
           </li>
         ))}
       </ol>
