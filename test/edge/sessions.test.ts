@@ -283,6 +283,28 @@ test("[EV302] a client that was full is sent what it missed once it takes more, 
   assert.deepEqual([closes, slow.pending()], [["slow"], 0]);
 });
 
+test("[EV303] a resume is answered once the client has been sent what it missed, however slowly it reads", async () => {
+  const talk = createTalk();
+  const { session, sent, fill } = watchSlowly(talk);
+  await nextTurn();
+  for (let event = 0; event <= LIMITS.replayPageRows; event += 1) talk.ask();
+  await nextTurn();
+  fill(true);
+  sent.length = 0;
+  let sentAtAnswer: number | null = null;
+  const answered = session.resume({ sequence: 0, chars: 0 }).then(() => {
+    sentAtAnswer = sent.length;
+  });
+  await nextTurn();
+  await nextTurn();
+  assert.deepEqual([sent.length, sentAtAnswer], [LIMITS.replayPageRows, null]);
+  fill(false);
+  session.drained();
+  await answered;
+  assert.equal(sentAtAnswer, talk.events.length);
+  session.end();
+});
+
 test("[EV300] a watcher whose position the log no longer holds is told to reload, then sent what is left, once", async () => {
   const talk = createTalk();
   for (let event = 0; event < 5; event += 1) talk.ask();

@@ -101,6 +101,8 @@ export class Session {
   #backlog: CommittedEvent[];
   #position: Position;
   #heard: Heard[] = [];
+  /** Resumes whose frames the client, too slow, has not been sent in full. */
+  #resuming: (() => void)[] = [];
   #isTaking = false;
   /** The turn whose `reply_start` and function calls this session has sent. */
   #startedTurn: number | null = null;
@@ -174,6 +176,7 @@ export class Session {
   end(): void {
     this.#closed = true;
     this.#forget();
+    for (const done of this.#resuming.splice(0)) done();
     this.#unsubscribe();
     this.#stallTimer?.cancel();
   }
@@ -223,7 +226,7 @@ export class Session {
   }
 
   #take(heard: Heard): Promise<void> | void {
-    if (heard.kind === "resume") return this.#resume(heard).finally(heard.done);
+    if (heard.kind === "resume") return this.#resume(heard);
     if (this.#congested) return;
     switch (heard.kind) {
       case "begin":
@@ -261,7 +264,8 @@ export class Session {
     return this.#flush();
   }
 
-  async #resume({ position }: Resume): Promise<void> {
+  async #resume({ position, done }: Resume): Promise<void> {
+    this.#resuming.push(done);
     const { position: from, begins } = await startFrom(this.#source, position);
     this.#startedTurn = null;
     this.#callsSent = 0;
@@ -309,6 +313,7 @@ export class Session {
     // Passing notices heard during the read may be older than the events it found.
     this.#heard = this.#heard.filter(({ kind }) => kind !== "passing");
     if (!this.#congested) await this.#flush();
+    if (!this.#congested) for (const done of this.#resuming.splice(0)) done();
   }
 
   async #gatherBeginning(): Promise<void> {
