@@ -10,6 +10,7 @@ import type { WarmTool } from "./functions.ts";
 import { remember } from "./history.ts";
 import type { ColleagueLine } from "./lines.ts";
 import { callNow, type CallingOptions, type LiveCall } from "./live-call.ts";
+import { because } from "./records/failures.ts";
 import { TAKEN_OVER } from "./records/transfers.ts";
 import { WHY_NOT_TAKEN } from "./records/warm-stages.ts";
 import type { ChosenVoice } from "./voice-choice.ts";
@@ -134,7 +135,7 @@ export async function warmReported(
   const { number, stage, outcome, detail } = report;
   const isNotTaken = outcome !== null && outcome !== "completed" && outcome !== "refused";
   const why = isNotTaken ? WHY_NOT_TAKEN[outcome] : null;
-  const failureReason = why !== null && detail !== null ? `${why} ${detail}` : why;
+  const failureReason = why === null ? null : `${why.slice(0, -1)}${because(detail)}.`;
   if (why !== null) remember(call.history, "user", `[The caller was not connected. ${why}]`);
   const at = callNow(options, call);
   await calls.stepTransfer(call, { number, stage, outcome, failureReason, at });

@@ -61,6 +61,8 @@ test("[DB1281] what is told behind a colon is translated too, where it is known"
         + "seinen Schlüssel und seine Adresse; der Anruf hat nichts gekostet."],
     ["The page could not be reached: its certificate has expired.",
       "Die Seite war nicht erreichbar: ihr Zertifikat ist abgelaufen."],
+    ["The colleague's line was busy: the trunk answered 486 Busy Here.",
+      "Die Leitung des Kollegen war besetzt: der Trunk antwortete 486 Busy Here."],
     ["Nobody knows: not even we.", "Nobody knows: not even we."],
   ] as const) assert.equal(said(english), german);
 });

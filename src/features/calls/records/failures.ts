@@ -38,7 +38,8 @@ export const FOREVER_S = 1_000_000;
 
 const DETAIL_CHARS_MAX = 300;
 
-const because = (detail: string | null): string => {
+/** What follows a sentence in the place of its stop: the detail where there is one. */
+export const because = (detail: string | null): string => {
   const text = (detail ?? "").trim().replace(/[.:]+$/, "").slice(0, DETAIL_CHARS_MAX);
   return text === "" ? "" : `: ${text}`;
 };
