@@ -31,5 +31,8 @@ export function createLooks(look: () => Promise<void>, log: Logger, what: string
       if (isAsked) ask();
     });
   };
-  return { ask, settled: async () => void await looking };
+  const settled = async (): Promise<void> => {
+    while (looking) await looking;
+  };
+  return { ask, settled };
 }
