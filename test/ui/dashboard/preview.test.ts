@@ -24,7 +24,7 @@ test("[UI300] the preview of a widget that is switched off says so, and switches
     const inner = page.frameLocator("iframe[title='Widget preview']");
     await inner.getByText("Back again").first().waitFor();
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Saved").first().waitFor();
+    await page.getByText("Saved", { exact: true }).waitFor();
     const { body } = await server.call("GET", `/user/assistant/${id}`);
     const { enabled, theme } = body.widget_settings;
     assert.deepEqual([enabled, theme], [true, "dark"]);
