@@ -64,8 +64,8 @@ import { renderFault } from "#http/errors.ts";
 import type { HttpRequest, SocketRoute } from "#http/exchange.ts";
 import { mountFallback } from "#http/fallback.ts";
 import { buildOpenApi } from "#http/openapi.ts";
-import { createRepeatable } from "#http/repeatable.ts";
 import { mountHealth, mountPages } from "#http/pages.ts";
+import { createRepeatable } from "#http/repeatable.ts";
 import type { Caller, Route } from "#http/route.ts";
 import type { HttpServer } from "#http/server.ts";
 import type { Storage } from "#storage/storage.ts";
@@ -123,7 +123,7 @@ export function mount(parts: Parts): Mounted {
   ];
   const routes = served.flatMap((one) => one.routes)
     .map((route) => noted(route, { people: features.people, system, log: parts.log }))
-    .map(createRepeatable({ answers: storage.keptAnswers, box, system }));
+    .map(createRepeatable({ answers: storage.keptAnswers, box, system, log: parts.log }));
   assertRightsComplete(routes);
   mountApi(api, routes);
   mountMcp({

@@ -3,7 +3,7 @@
 import type { Instant } from "./system.ts";
 
 interface Named {
-  /** Identifies account, route and key. */
+  /** Identifies sender, route and key. */
   name: string;
   accountId: number;
 }

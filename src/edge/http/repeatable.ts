@@ -7,6 +7,7 @@ import { createReadStream } from "node:fs";
 import { Fault, fieldFault, StorageFailure } from "#core/faults.ts";
 import type { KeptAnswer, KeptAnswers } from "#core/kept-answers.ts";
 import { LIMITS } from "#core/limits.ts";
+import type { Logger } from "#core/logger.ts";
 import type { SecretBox } from "#core/secrets.ts";
 import type { System } from "#core/system.ts";
 import { IDEMPOTENCY_KEY, replayHeaders } from "./answers.ts";
@@ -18,6 +19,7 @@ interface Options {
   answers: KeptAnswers;
   box: SecretBox;
   system: System;
+  log: Logger;
 }
 
 type Request = Parameters<KeyRoute["handle"]>[0];
@@ -58,7 +60,7 @@ const repeated = (reply: Reply): Reply =>
 
 /** Carries out what is asked for the first time, else answers as then. */
 async function carryOut(
-  asked: Asked, work: () => Reply | Promise<Reply>, { answers, box, system }: Options,
+  asked: Asked, work: () => Reply | Promise<Reply>, { answers, box, system, log }: Options,
 ): Promise<Reply> {
   const { name, accountId, request } = asked;
   const place = `kept_answers:${name}`;
@@ -78,7 +80,9 @@ async function carryOut(
   }
   if (!("json" in reply)) throw new Error("only JSON can be answered again");
   const sealed = box.seal(JSON.stringify(reply.json), place);
-  await answers.keep({ name, accountId, status: reply.status, sealed });
+  // What was done is answered, even where the answer cannot be kept.
+  await answers.keep({ name, accountId, status: reply.status, sealed }).catch((err: unknown) =>
+    log.error({ err }, "could not keep an answer for its request to be repeated"));
   return reply;
 }
 
@@ -116,7 +120,7 @@ export function createRepeatable(options: Options): (route: Route) => Route {
     return {
       ...route, handle,
       headers: { ...route.headers, [HEADER]: IDEMPOTENCY_KEY },
-      responses: { 409: { description: "It is not known whether it was done" }, ...route.responses },
+      responses: { 409: { description: "Whether the first request was carried out is not known yet" }, ...route.responses },
     };
   };
 }

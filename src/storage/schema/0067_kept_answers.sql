@@ -1,5 +1,5 @@
 -- Answers to requests with an Idempotency-Key, given again until they expire. `name` is made of
--- the account, the request's route and its key; `request` is a hash of what was asked.
+-- the sender, the request's route and its key; `request` is a hash of what was asked.
 CREATE TABLE kept_answers (
   name        TEXT    PRIMARY KEY,
   account_id  INTEGER NOT NULL,
