@@ -306,3 +306,24 @@ test("[DB1250] a document whose answer is lost is created once when its file is 
     assert.equal((await server.call("GET", documents)).body.data.length, 1);
   });
 });
+
+test("[DB1250] what was created although a 500 answered is not created again when the button is pressed again", { skip, timeout }, async () => {
+  await withDashboard(async ({ page, go }) => {
+    await page.route("**/api/user/knowledgebases**", async (route) => {
+      if (route.request().method() !== "POST") return route.continue();
+      await route.fetch();
+      await route.fulfill({ status: 500, json: { message: "Server Error" } });
+    });
+    await go("/knowledgebases");
+    await page.getByRole("button", { name: "New knowledgebase" }).click();
+    await page.getByRole("textbox", { name: "Name" }).fill("Failed and found");
+    const create = page.getByRole("button", { name: "Create" });
+    await create.click();
+    await page.getByRole("alert").waitFor();
+    await page.unroute("**/api/user/knowledgebases**");
+    await create.click();
+    await page.getByRole("heading", { name: "Failed and found", level: 1 }).waitFor();
+    const { body: { data } } = await server.call("GET", "/user/knowledgebases");
+    assert.equal(data.filter(({ name }: { name: string }) => name === "Failed and found").length, 1);
+  });
+});

@@ -12,9 +12,9 @@ export function keyOf(asked: string): string {
   return key;
 }
 
-/** A proxy's answer, or one that says to wait, leaves open what became of the request. */
+/** A failure, or an answer that says to wait, leaves open what became of the request. */
 export function noteAnswer(asked: string, status: number, retryAfter: string | null): void {
-  if (status <= 500 && retryAfter === null) unanswered.delete(asked);
+  if (status < 500 && retryAfter === null) unanswered.delete(asked);
 }
 
 export const keyed = (fetchOf: typeof fetch): typeof fetch => async (input, init) => {
