@@ -260,6 +260,11 @@ function createSweep(
   settling: ReturnType<typeof createSettling>,
   desk: ReturnType<typeof createDesk>,
 ): Purchases["sweep"] {
+  /**
+   * The return that each provider was last asked for. The next sweep begins behind it, so that one
+   * that is refused for ever does not keep the others waiting.
+   */
+  const lastTried = new Map<string, number>();
   return async () => {
     /** Providers that did not answer: skipped until the next sweep. */
     const silent = new Set<string>();
@@ -278,8 +283,15 @@ function createSweep(
       await trying(purchase.provider, () =>
         desk.attend(purchase.uuid, () => settling.resume(purchase)));
     }
-    for (const back of await store.returns(LIMITS.numberSweepRowsMax)) {
-      await trying(back.provider, () => settling.giveBack(back));
+    const backs = await store.returns(LIMITS.numberSweepRowsMax);
+    const isBehind = ({ id, provider }: NumberReturn): boolean =>
+      id > (lastTried.get(provider) ?? 0);
+    const [behind, others] = [backs.filter(isBehind), backs.filter((back) => !isBehind(back))];
+    for (const back of [...behind, ...others]) {
+      await trying(back.provider, async () => {
+        lastTried.set(back.provider, back.id);
+        await settling.giveBack(back);
+      });
     }
   };
 }
