@@ -18,7 +18,7 @@ export interface Removals {
    * reference to it cancels that. Rejects when it cannot be noted.
    */
   expect(name: string): Promise<void>;
-  /** Removes what is due, stopping at the first failure. Never rejects. */
+  /** Removes what is due up to the first failure, which comes last next time. Never rejects. */
   retry(): Promise<void>;
 }
 
@@ -40,6 +40,9 @@ const ROWS_MAX = 500;
 export function createRemovals({ files, store, system, log }: RemovalsOptions): Removals {
   const expect = (...names: string[]): Promise<void> =>
     store.note({ names, dueAt: system.now() + EXPECTED_MICROS });
+  const postpone = (...names: string[]): Promise<void> =>
+    store.note({ names, dueAt: system.now() }).catch((failure: unknown) =>
+      log.error({ err: failure, files: names }, "could not record which files to remove"));
   const remove = async (names: string[], removed: () => Promise<void>): Promise<void> => {
     if (names.length === 0) return;
     try {
@@ -47,8 +50,7 @@ export function createRemovals({ files, store, system, log }: RemovalsOptions): 
       await removed();
     } catch (error) {
       log.warn({ err: error, files: names }, "could not remove files; trying again later");
-      await store.note({ names, dueAt: system.now() }).catch((failure: unknown) =>
-        log.error({ err: failure, files: names }, "could not record which files to remove"));
+      await postpone(...names);
     }
   };
   return {
@@ -56,13 +58,16 @@ export function createRemovals({ files, store, system, log }: RemovalsOptions): 
     removeTwice: (...names) => remove(names, () => expect(...names)),
     expect,
     retry: async () => {
+      let name: string | undefined;
       try {
-        for (const name of await store.due(system.now(), ROWS_MAX)) {
+        for (name of await store.due(system.now(), ROWS_MAX)) {
           await files.remove(name);
           await store.forget({ names: [name] });
         }
       } catch (error) {
-        log.warn({ err: error }, "could not remove files; trying again later");
+        log.warn({ err: error, file: name }, "could not remove files; trying again later");
+        // It must not keep the others waiting.
+        if (name !== undefined) await postpone(name);
       }
     },
   };

@@ -193,6 +193,20 @@ test("[FI16] a stored file that nothing refers to is removed after an hour or tw
   await close();
 });
 
+test("[FI260] a file that can never be removed does not keep the others", async () => {
+  const { store, close } = await removalsIn(mkdtempSync(join(scratch, "kept-")));
+  const removed: string[] = [];
+  const remove = (name: string) =>
+    name === "one" ? Promise.reject(new Error("it is locked")) : Promise.resolve(void removed.push(name));
+  await store.note({ names: ["one", "two", "three"], dueAt: 1 });
+  const { retry } = createRemovals({ files: { remove }, store, system, log });
+  await retry();
+  await retry();
+  assert.deepEqual(removed.sort(), ["three", "two"]);
+  assert.deepEqual(await store.due(system.now(), 10), ["one"]);
+  await close();
+});
+
 test("[FI14] a folder that cannot be created is refused at once", {
   skip: process.platform === "linux" ? false : "needs /proc",
 }, async () => {
