@@ -273,6 +273,19 @@ test("[FI15] killed between a deletion and its files' removal, the next start re
   await once(running.process, "exit");
 });
 
+test("[FI261] a recording that cannot be opened is left where it is, and does not keep the others", async () => {
+  const server = await startTestServer({ env: { PARLEY_SPEECH: "loopback" } });
+  const { recordings } = server.app.features;
+  // A link to itself opens for nobody, not even for root.
+  const locked = join(recordings.folder, "locked.wav");
+  symlinkSync(locked, locked);
+  assert.equal(await recordings.repair("locked.wav"), true);
+  for (const name of ["a", "z"]) writeFileSync(join(recordings.folder, `${name}.wav`), "cut");
+  await recordings.takeUp();
+  assert.deepEqual(readdirSync(recordings.folder), ["locked.wav"]);
+  await server.close();
+});
+
 test("[FI17] a recording deleted while being put is removed, even if the bucket stored it but failed", async () => {
   const server = await startTestServer({ env, dataDir: newDir() });
   const call = through(server);

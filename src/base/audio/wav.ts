@@ -103,9 +103,15 @@ export function rateOfWav(head: Buffer): 8000 | 16_000 | 24_000 {
   return rate;
 }
 
-/** Sets the sizes of a recording that a crash left without them. False: there is no sound in it. */
+/**
+ * Sets the sizes of a recording that a crash left without them. False: there is no sound in it, or
+ * no such file. Rejects when that cannot be seen.
+ */
 export async function repairWav(path: string): Promise<boolean> {
-  const file = await open(path, "r+").catch(() => null);
+  const file = await open(path, "r+").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  });
   if (!file) return false;
   try {
     const { size } = await file.stat();

@@ -20,7 +20,10 @@ export interface Recordings {
   readonly folder: string;
   /** A link that works for `recordingLinkMs`; `apiUrl`: the API as its reader reaches it. */
   linkOf(file: string, apiUrl: string): string;
-  /** Repairs one that could not be closed. False: nothing was recorded, and the file is gone. */
+  /**
+   * Repairs one that could not be closed. False: nothing was recorded, and the file is gone. True
+   * also where that cannot be seen. Never rejects.
+   */
   repair(file: string): Promise<boolean>;
   /**
    * Repairs one after a crash, wherever it is; `takeUp` moves it to its place. True also for one
@@ -144,11 +147,18 @@ export function createRecordings(options: RecordingOptions): Recordings {
   const { isSigned, linkOf } = createLinks(options);
   const keeper = createKeeper(options);
   const kinds = format === "wav" ? KINDS : KINDS.toReversed();
-  const repair = async (file: string): Promise<boolean> => {
-    const hasSound = await repairWav(join(folder, file));
-    if (!hasSound) await keeper.leave(file);
-    return hasSound;
+  /** Null: it cannot be seen whether it has sound, so it is left as it is. */
+  const repaired = async (file: string): Promise<boolean | null> => {
+    try {
+      const hasSound = await repairWav(join(folder, file));
+      if (!hasSound) await keeper.leave(file);
+      return hasSound;
+    } catch (error) {
+      log.warn({ err: error, recording: file }, "could not repair an incomplete recording");
+      return null;
+    }
   };
+  const repair = async (file: string): Promise<boolean> => await repaired(file) ?? true;
   return {
     folder,
     linkOf,
@@ -167,7 +177,7 @@ export function createRecordings(options: RecordingOptions): Recordings {
     takeUp: async () => {
       // Listed synchronously: files that come later belong to calls in progress.
       const left = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
-      for (const file of left) if (await repair(file)) await keeper.keep(file);
+      for (const file of left) if (await repaired(file)) await keeper.keep(file);
     },
     retry: async () => {
       for (const file of [...keeper.waiting]) {
