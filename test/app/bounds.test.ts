@@ -84,6 +84,17 @@ test("[EV178] a streamed send that is refused a stream has stored nothing", asyn
   assert.deepEqual(new Set([1, ...refused]), new Set([1]), "the greeting alone");
 });
 
+test("[EV403] of streams that are opened at once for the last place, one opens and the others get 429", async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  const stop = new AbortController();
+  const statuses = await Promise.all(Array.from({ length: 8 }, async () => {
+    const url = `${server.url}/api/conversations/${uuid}/stream`;
+    return (await fetch(url, { signal: stop.signal })).status;
+  }));
+  assert.deepEqual(statuses.toSorted(), [200, ...Array<number>(7).fill(429)]);
+  stop.abort();
+});
+
 test("[CF78] the operator limits messages under way, a conversation's length and an account's endpoints", async () => {
   const say = async (uuid: string) =>
     await server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "Hello" } });

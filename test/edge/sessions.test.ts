@@ -11,6 +11,7 @@ import { conversationTopic, type CommittedData, type CommittedEvent } from "#eve
 import type { LiveReplyView } from "#events/live.ts";
 import type { Frame, Position } from "#realtime/frames.ts";
 import { Session, startFrom, type Sink, type StreamSource } from "#realtime/session.ts";
+import { createStreams } from "#realtime/streams.ts";
 import { bytesOf } from "#support/frames.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
@@ -331,4 +332,19 @@ test("[EV301] an event that the bus did not bring is read from the log before th
   talk.ask();
   await nextTurn();
   assert.deepEqual(frames.map(({ id }) => id), ["1", "2"]);
+});
+
+test("[EV403] a stream has its place while the log is asked where it begins; a later one gets 429", async () => {
+  const talk = createTalk();
+  const late = createLateSource(talk, 1);
+  const { openSse } = createStreams({ bus: talk.bus, countElsewhere: null, system, log });
+  const request = { source: late.source, position: null, sessionsMax: 1 };
+  const first = openSse(request);
+  await assert.rejects(openSse(request), { status: 429 });
+  late.answerOne();
+  assert.equal((await first).status, 200);
+  // A place that was not used is free again.
+  const second = openSse(request);
+  late.answerOne();
+  assert.equal((await second).status, 200);
 });

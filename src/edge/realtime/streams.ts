@@ -159,21 +159,29 @@ function createRoom({ bus, countElsewhere }: Pick<StreamsOptions, "bus" | "count
       throw new Fault(429, "Too many streams are open.", { retryAfterS: 5 });
     }
   };
+  const hold = (topic: Topic): (() => void) => {
+    held.set(topic, (held.get(topic) ?? 0) + 1);
+    return () => {
+      const left = (held.get(topic) ?? 0) - 1;
+      if (left > 0) held.set(topic, left);
+      else held.delete(topic);
+    };
+  };
   return {
     has,
-    hold: (topic: Topic): (() => void) => {
-      held.set(topic, (held.get(topic) ?? 0) + 1);
-      return () => {
-        const left = (held.get(topic) ?? 0) - 1;
-        if (left > 0) held.set(topic, left);
-        else held.delete(topic);
-      };
-    },
     assertHere,
-    assertAnywhere: async (asked: Asked): Promise<void> => {
+    /** Holds a place until `act` has ended. */
+    during: async <T>(asked: Asked, act: () => Promise<T>): Promise<T> => {
       assertHere(asked);
       const { source: { topic }, sessionsMax } = asked;
-      if (countElsewhere) assertHere(asked, await countElsewhere(topic, sessionsMax));
+      const release = hold(topic);
+      try {
+        // The one that is held here is this request's own.
+        if (countElsewhere) assertHere(asked, await countElsewhere(topic, sessionsMax) - 1);
+        return await act();
+      } finally {
+        release();
+      }
     },
   };
 }
@@ -186,16 +194,13 @@ export function createStreams(
   /** Nothing is read for a request that brings its first events along. */
   const begin = async (request: StreamRequest): Promise<Begun> => {
     const { source, position, backlog = [], hasPlace = false } = request;
-    if (!hasPlace) await room.assertAnywhere(request);
-    return {
-      ...request,
-      start: position && backlog.length > 0
-        ? { position, begins: "here" }
-        : await startFrom(source, position),
-    };
+    const look = async (): Promise<Start> => position && backlog.length > 0
+      ? { position, begins: "here" }
+      : await startFrom(source, position);
+    return { ...request, start: hasPlace ? await look() : await room.during(request, look) };
   };
   const beginSession: BeginSession = (request, sink, transport, beat) => {
-    // Others may have taken the last places while this one's beginning was looked up.
+    // Others may have taken the last places since the request was answered.
     const isTooMany = request.hasPlace !== true && !room.has(request);
     const session = new Session({ ...request, sink, bus, system, log });
     open.set(session, transport);
@@ -214,11 +219,7 @@ export function createStreams(
 
   return {
     assertRoom: (request) => room.assertHere(request),
-    withPlace: async (request, act) => {
-      await room.assertAnywhere(request);
-      const release = room.hold(request.source.topic);
-      return act().finally(release);
-    },
+    withPlace: room.during,
     openSse: async (request) => {
       const begun = await begin(request);
       return {
