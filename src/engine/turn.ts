@@ -30,6 +30,8 @@ interface TurnRequest {
   signal: AbortSignal;
 }
 
+const PARAGRAPH = "\n\n";
+
 /** What one step (one reply of the model) left behind. */
 interface Step {
   text: string;
@@ -44,6 +46,8 @@ interface Step {
 export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[], void> {
   const messages = [...request.messages];
   let replyChars = 0;
+  /** Written before the next text, so that no reply ends in it. */
+  let gap = "";
   let callsLeft: number = LIMITS.functionCallsPerTurnMax;
   for (let stepNumber = 1; ; stepNumber += 1) {
     const step: Step = { text: "", calls: [], isCut: false, isFull: false };
@@ -59,7 +63,11 @@ export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[]
       request.signal,
     );
     for await (const deltas of stream) {
-      const events = takeDeltas(deltas, step, replyChars);
+      const events = takeDeltas(deltas, step, replyChars + gap.length);
+      if (gap !== "" && step.text !== "") {
+        events.unshift({ kind: "text", text: gap });
+        gap = "";
+      }
       for (const event of events) if (event.kind === "text") replyChars += event.text.length;
       if (events.length > 0) yield events;
       if (step.isFull) break;
@@ -74,10 +82,7 @@ export async function* runTurn(request: TurnRequest): AsyncGenerator<TurnEvent[]
       const result = refused ?? (yield* callTool(request, call));
       messages.push({ role: "function", functionCallId: call.id, content: resultText(result) });
     }
-    if (step.text !== "" && !/\s$/.test(step.text)) {
-      replyChars += 2;
-      yield [{ kind: "text", text: "\n\n" }];
-    }
+    if (step.text !== "" && !/\s$/.test(step.text)) gap = PARAGRAPH;
   }
 }
 

@@ -88,6 +88,17 @@ test("[EN1] a tool's result goes back to the model, and the client sees call and
   ]);
 });
 
+test("[EN284] a reply whose last steps say nothing ends in its last word; a later word begins a paragraph", async () => {
+  const moment = [[text("One moment.")], [call("c1")]];
+  const silent = await run(modelOf(moment, [[call("c2")]], []), recorded());
+  assert.equal(spoken(silent), "One moment.");
+  const late = await run(modelOf(moment, [[call("c2")]], [[text("Op")], [text("en.")]]), recorded());
+  assert.equal(spoken(late), "One moment.\n\nOpen.");
+  const long = "x".repeat(LIMITS.replyCharsMax);
+  const full = await run(modelOf(moment, [[text(long)]]), recorded());
+  assert.equal(spoken(full).length, LIMITS.replyCharsMax);
+});
+
 test("[EN184] all that a model said before a function goes back to it, and that is no end of the reply", async () => {
   const model = modelOf(
     [
