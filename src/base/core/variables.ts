@@ -11,7 +11,7 @@ type Variables = Record<string, string>;
 const NAME = /^[^{}\p{Cc}]+$/u;
 
 const isName = (name: string): boolean =>
-  name.trim() !== "" && NAME.test(name) && !isUnsafeKey(name)
+  NAME.test(name) && !isUnsafeKey(name)
     && !isLonger(name, LIMITS.variableNameCharsMax);
 
 /** Objects and lists become JSON text; null: the name has no value. */
@@ -20,10 +20,15 @@ const textOf = (value: unknown): string | null => {
   return typeof value === "string" ? value : JSON.stringify(value);
 };
 
-/** Members by name, a list of maps as one map; null: it is neither. */
+/**
+ * Members by name, a list of maps as one map; null: it is neither. Names without the blanks around
+ * them, as placeholders are read.
+ */
 function mapOf(value: unknown): [name: string, value: unknown][] | null {
   if (typeof value !== "object" || value === null) return null;
-  if (!Array.isArray(value)) return Object.entries(value);
+  if (!Array.isArray(value)) {
+    return Object.entries(value).map(([name, given]) => [name.trim(), given]);
+  }
   const maps = value.map(mapOf);
   return maps.some((map) => map === null) ? null : maps.flatMap((map) => map ?? []);
 }

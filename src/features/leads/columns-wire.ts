@@ -65,7 +65,7 @@ export function assertMapping(mapping: Mapping | undefined): void {
   if (new Set([number, ...variables.map(({ column }) => column)]).size <= variables.length) {
     throw refused("The mapping has a column twice.");
   }
-  if (new Set(variables.map(({ name }) => name)).size < variables.length) {
+  if (new Set(variables.map(({ name }) => name.trim())).size < variables.length) {
     throw refused("The mapping has a variable twice.");
   }
   for (const { name } of variables) {

@@ -81,14 +81,15 @@ test("[CV64] variables follow one rule on every route: objects as JSON text, nam
   assert.deepEqual(variablesOf(JSON.stringify({ ...GIVEN, "a{b": "x", [long]: "x" })), KEPT);
 });
 
-test("[CV65] a name with spaces fills its placeholder", async () => {
+test("[CV65] a name with spaces fills its placeholder, and one with blanks around it", async () => {
   const { uuid } = await fresh({
-    initial_message: "Hi {{Customer Name}}", system_prompt: "Serve {{ Customer Name }}: {{order}}",
+    initial_message: "Hi {{Customer Name}}{{end}}",
+    system_prompt: "Serve {{ Customer Name }}: {{order}}",
   });
   const { body } = await server.call("POST", "/conversations", {
-    body: { assistant_id: uuid, variables: GIVEN },
+    body: { assistant_id: uuid, variables: { ...GIVEN, " end\t": "!" } },
   });
-  assert.equal(body.history[0].content, "Hi Ann");
+  assert.equal(body.history[0].content, "Hi Ann!");
   await server.call("POST", `/conversations/${body.conversation_id}/messages`, {
     body: { message: "Hello" },
   });
