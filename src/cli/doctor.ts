@@ -17,6 +17,8 @@ import { namesOf, trySealed } from "#storage/engines/sqlite/sealed.ts";
 import { table, type Command } from "./command.ts";
 import { examineServer, type Finding } from "./doctor-nodes.ts";
 
+const FREE_DISK_GIB_MIN = 1;
+
 /** Where PARLEY_FILES_URL has recordings and documents; null: in the data folder. */
 export function placeElsewhere({ PARLEY_FILES_URL: place }: Config): string | null {
   if (place === null) return null;
@@ -71,7 +73,7 @@ function examineDisk(dataDir: string): Finding {
   const isOutOfFiles = disk.files > 0 && disk.ffree === 0;
   return {
     check: "free disk",
-    ok: freeGib > 1 && !isOutOfFiles,
+    ok: freeGib > FREE_DISK_GIB_MIN && !isOutOfFiles,
     detail: `${freeGib.toFixed(1)} GiB${isOutOfFiles ? ", but for no more files (inodes)" : ""}`,
   };
 }

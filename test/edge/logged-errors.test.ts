@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Fault, StorageFailure } from "#core/faults.ts";
 import { toFault } from "#http/errors.ts";
+import type { HttpRequest } from "#http/exchange.ts";
 
 test("[ER150] a 500 with the contract's own text is logged with its cause", () => {
   const logged: unknown[] = [];
@@ -34,4 +35,14 @@ test("[OP339] the line of a refused request has the error of every address that 
   toFault(new StorageFailure("the database is unreachable", cause), log, null);
   assert.equal(logged[0]?.cause,
     "Error: connect ECONNREFUSED ::1:5432; Error: connect ECONNREFUSED 127.0.0.1:5432");
+});
+
+test("[ER754] who reads is not told that nothing can be stored", () => {
+  const log = { error: () => undefined } as never;
+  const textFor = (method: string): string => {
+    const request = { method } as HttpRequest;
+    return toFault(new StorageFailure("the database is unreachable"), log, request).message;
+  };
+  assert.equal(textFor("GET"), "The server cannot read its data at the moment.");
+  assert.equal(textFor("PUT"), "The server cannot store anything at the moment.");
 });

@@ -49,11 +49,14 @@ export function toFault(error: unknown, log: Logger, request: HttpRequest | null
   }
   const trouble = storageTrouble(error);
   if (trouble !== null) {
-    const what = error instanceof StorageFailure ? "storage failed" : "the disk is full";
+    const isStorage = error instanceof StorageFailure;
+    const isRead = request?.method === "GET" || request?.method === "HEAD";
+    const text = isStorage && isRead ? "The server cannot read its data at the moment." : trouble;
+    const what = isStorage ? "storage failed" : "the disk is full";
     // Every request fails while the database is away: a line each, without stacks.
     const cause = causeOf((error as Error).cause);
     log.error({ error: String(error), cause, req_id: request?.id }, what);
-    return new Fault(503, trouble, { retryAfterS: STORAGE_RETRY_S });
+    return new Fault(503, text, { retryAfterS: STORAGE_RETRY_S });
   }
   log.error({ err: error, req_id: request?.id, path: request?.path }, "request failed");
   return new Fault(500, "Server error.");
