@@ -98,5 +98,5 @@ export const PATIENT: ReadonlySet<keyof AllCommands> = new Set([
   "turns.complete", "turns.fail", "calls.addTranscript", "calls.addTransfer", "calls.change",
   "calls.end", "calls.failTransfer", "calls.finish", "calls.stepTransfer", "tools.finishCall",
   "campaigns.settle", "conversations.evaluated", "phoneNumbers.complete", "phoneNumbers.fail",
-  "webhooks.record",
+  "webhooks.record", "webhooks.giveUp",
 ]);

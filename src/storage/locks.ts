@@ -184,6 +184,7 @@ const LOCKS: Locks = {
   "webhooks.prepared": account,
   "webhooks.trim": account,
   "webhooks.record": account,
+  "webhooks.giveUp": account,
   "webhooks.take": account,
 };
 

@@ -30,6 +30,34 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.deepEqual([await left(endpoint.id), await left(other.id)], [0, 1]);
   });
 
+  test(`[SO620] ${engine.name}: what waits for a disabled endpoint is given up in steps, and waits once it is enabled`, async () => {
+    const { accountId } = await world.newConversation(PRICE);
+    const now = system.now();
+    const endpoint = await storage.webhooks.createEndpoint(
+      { accountId, url: "https://a.example", events: ["*"], max: 9, now });
+    assert.ok(endpoint);
+    const endpointId = endpoint.id;
+    for (let waiting = 0; waiting < 5; waiting += 1) {
+      await storage.webhooks.enqueue({ accountId, endpointId, type: "test", body: {}, now });
+    }
+    await storage.webhooks.take({ accountId, endpointId });
+    const giveUp = () => storage.webhooks.giveUp({ accountId, endpointId, rows: 2, now });
+    const statesOf = async () => (await storage.webhooks.deliveries(accountId, {}, 0, 9))
+      .map(({ state }) => state).toReversed();
+    assert.equal(await giveUp(), 0, "it is not disabled");
+    const head = await storage.webhooks.head(endpointId);
+    await storage.webhooks.record({
+      accountId, deliveryId: head?.delivery.id ?? 0, outcome: "dead", status: 410, response: "",
+      error: "gone", disables: "gone", endpoint, now, nextAt: now,
+    });
+    assert.deepEqual(await statesOf(), ["dead", "pending", "pending", "pending", "pending"]);
+    assert.equal(await giveUp(), 2);
+    assert.deepEqual(await statesOf(), ["dead", "dead", "dead", "pending", "pending"]);
+    await storage.webhooks.updateEndpoint({ accountId, endpointId, status: "active", now });
+    assert.equal(await giveUp(), 0);
+    assert.deepEqual(await statesOf(), ["dead", "dead", "dead", "pending", "pending"]);
+  });
+
   test(`[SO91] ${engine.name}: a knowledgebase and a document are deleted in steps of their chunks, the last first`, async () => {
     const { accountId } = await world.newConversation(PRICE);
     const now = system.now();

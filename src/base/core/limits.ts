@@ -233,7 +233,7 @@ export const LIMITS = {
   webhookResponseBytesMax: 64 * 1024,
   webhookResponseCharsMax: 4096,
   webhooksAtOnceMax: 32,
-  /** Deliveries of an endpoint that are deleted with it in one transaction. */
+  /** Deliveries that are deleted or given up with their endpoint in one transaction. */
   deliveriesPerWrite: 500,
   /** An endpoint that has accepted no delivery for this long is disabled. */
   webhookFailingMs: 5 * 24 * 60 * MINUTE_MS,

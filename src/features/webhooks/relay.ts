@@ -215,7 +215,17 @@ async function attempt(
   }, signal);
   const result = judge(options, delivery, endpoint, reply);
   await store.record(result);
+  if (result.disables !== null) await giveUp(options, endpoint);
   options.observe(result.outcome, (system.monotonicMs() - startedMs) / 1000);
+}
+
+/** In steps: after days of failure so many may wait that others' writes would wait for one. */
+async function giveUp(
+  { store, system }: RelayOptions, { accountId, id: endpointId }: Endpoint,
+): Promise<void> {
+  const rows = LIMITS.deliveriesPerWrite;
+  const some = () => store.giveUp({ accountId, endpointId, rows, now: system.now() });
+  while (await some() === rows);
 }
 
 type Unprepared = Delivery & { conversationUuid: string };

@@ -65,7 +65,7 @@ export interface Attempt {
   status: number | null;
   error: string | null;
   response: string | null;
-  /** Why the endpoint is disabled, which makes all its waiting messages dead; null: it is not. */
+  /** Why the endpoint is disabled; null: it is not. Its waiting messages are then given up. */
   disables: string | null;
   /** As used for the attempt: its outcome means nothing for another URL or secret. */
   endpoint: Pick<Endpoint, "url" | "secretVersion">;
@@ -130,6 +130,12 @@ export interface WebhookStore {
   take(args: { accountId: number; endpointId: number }): Promise<number>;
   /** Does nothing when another node owns the endpoint by now. */
   record(attempt: Attempt): Promise<void>;
+  /**
+   * Makes up to `rows` of the messages dead that wait for a disabled endpoint, oldest first;
+   * resolves to how many.
+   */
+  giveUp(args: { accountId: number; endpointId: number; rows: number; now: Instant }):
+    Promise<number>;
   /** Stores the completed body. */
   prepared(args: { accountId: number; deliveryId: number; body: string }): Promise<void>;
   /** Removes finished deliveries, oldest first; resolves to how many. */

@@ -174,7 +174,7 @@ export function createWebhookStore(
       orNull(await endpoint.get({ accountId, endpointId }), endpointFromRow),
     endpoints: async (accountId) => (await endpoints.all({ accountId })).map(endpointFromRow),
     ...writes(writer, "webhooks", "createEndpoint", "assistantEndpoint", "updateEndpoint",
-      "deleteEndpoint", "replay", "enqueue", "take", "prepared"),
+      "deleteEndpoint", "replay", "enqueue", "take", "prepared", "giveUp"),
     delivery: async (accountId, deliveryId) =>
       orNull(await delivery.get({ accountId, deliveryId }), deliveryFromRow),
     ...createPages(reader),
@@ -296,6 +296,16 @@ function deliveryCommands(sql: Sql) {
   const prepared = sql.prepare(`
     UPDATE webhook_deliveries SET body = @body, needs_evaluation = 0
     WHERE id = @deliveryId AND account_id = @accountId`);
+  // Those waiting for an endpoint that was enabled again meanwhile go on waiting.
+  const giveUp = sql.prepare(`
+    UPDATE webhook_deliveries SET state = 'dead', last_error = 'the endpoint was disabled',
+      finished_at = @now
+    WHERE id IN (
+      SELECT id FROM webhook_deliveries WHERE endpoint_id = (
+          SELECT id FROM webhook_endpoints
+          WHERE id = @endpointId AND account_id = @accountId AND status = 'disabled')
+        AND state = 'pending'
+      ORDER BY id LIMIT (@rows + 0))`);
   const trim = sql.prepare(`
     DELETE FROM webhook_deliveries
     WHERE +account_id = @accountId AND ${sql.dialect.among("id", "@ids")}`);
@@ -313,6 +323,8 @@ function deliveryCommands(sql: Sql) {
     "webhooks.prepared": async (args: Args<"prepared">): Promise<void> => {
       await prepared.run(args);
     },
+    "webhooks.giveUp": async (args: Args<"giveUp">): Promise<number> =>
+      (await giveUp.run(args)).changes,
     "webhooks.trim": async (args: { accountId: number; ids: number[] }): Promise<number> =>
       (await trim.run(args)).changes,
   };
@@ -352,10 +364,6 @@ function createRecord(sql: Sql): (attempt: AsNode<Attempt>) => Promise<void> {
   const disable = sql.prepare(`
     UPDATE webhook_endpoints SET status = 'disabled', disabled_reason = @disables, updated_at = @now
     WHERE id = @endpointId`);
-  const giveUp = sql.prepare(`
-    UPDATE webhook_deliveries SET state = 'dead', last_error = 'the endpoint was disabled',
-      finished_at = @now
-    WHERE endpoint_id = @endpointId AND state = 'pending'`);
   const answer = sql.prepare(
     "UPDATE calls SET webhook_response = @json WHERE id = @callId AND account_id = @accountId");
   const another = sql.prepare<object, Exists>(`
@@ -389,7 +397,6 @@ function createRecord(sql: Sql): (attempt: AsNode<Attempt>) => Promise<void> {
     await failed.run({ endpointId, now });
     if (disables === null) return;
     await disable.run({ endpointId, disables, now });
-    await giveUp.run({ endpointId, now });
     endpointsChanged(sql);
   };
 }
