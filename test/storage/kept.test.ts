@@ -129,6 +129,25 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.ok(!(await pay()).includes("balance_low"), "there is no amount below");
   });
 
+  test(`[AU889] ${engine.name}: an audit entry made while the clock was years behind takes none but itself along`, async () => {
+    const { newConversation } = createWorld(storage);
+    const { accountId } = await newConversation(PRICE);
+    const now = system.now();
+    const add = (action: string, at: number) => storage.audit.add({
+      accountId, now: at,
+      note: {
+        actor: { kind: "system", id: "system", name: "system" }, action, address: null,
+        object: null, details: {},
+      },
+    });
+    for (const [action, at] of [["first", now], ["astray", 0], ["last", now]] as const) {
+      await add(action, at);
+    }
+    assert.equal(await storage.audit.trim(1, 100), 1);
+    const left = await storage.audit.page(accountId, {}, null, 9);
+    assert.deepEqual(left.map(({ action }) => action), ["last", "first"]);
+  });
+
   test(`[SO54] ${engine.name}: old events and tool journal rows are removed oldest first, a bounded number at a time`, async (context) => {
     const own = testDataDir();
     const kept = await engine.open(own);

@@ -112,13 +112,16 @@ export function createNoteAudit(sql: Sql): (args: Noted) => Promise<void> {
 }
 
 export function auditCommands(sql: Sql) {
+  // Compared with the time too: one made while the clock was behind has a number among new ones.
   const trim = sql.prepare(`
-    DELETE FROM audit_log WHERE account_id = @accountId AND number <= @number`);
+    DELETE FROM audit_log
+    WHERE account_id = @accountId AND number <= @number AND created_at < @before`);
   return {
     "audit.add": createNoteAudit(sql),
-    /** Removes the account's entries up to this one; returns how many. */
-    "audit.trim": async (args: { accountId: number; number: number }): Promise<number> =>
-      (await trim.run(args)).changes,
+    /** Removes the account's old entries up to this one; returns how many. */
+    "audit.trim": async (
+      args: { accountId: number; number: number; before: Instant },
+    ): Promise<number> => (await trim.run(args)).changes,
   };
 }
 
@@ -165,7 +168,7 @@ export function createAuditStore(
     trim: async (before, rows) => {
       const trimmed = await perAccount(await old.all({ before, rows }), (accountId, own) =>
         writer.write("audit.trim", {
-          accountId, number: Math.max(...own.map(({ number }) => number)),
+          accountId, before, number: Math.max(...own.map(({ number }) => number)),
         }));
       return trimmed.reduce((sum, count) => sum + count, 0);
     },
