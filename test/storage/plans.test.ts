@@ -31,6 +31,48 @@ async function ask(storage: Storage, accountId: number, search: string | null): 
   await storage.calls.count(accountId, { search });
 }
 
+test("[SO621] over PostgreSQL the first of many deliveries that wait is not looked for among those delivered", {
+  skip: withoutPostgres,
+}, async () => {
+  const place = testDataDir();
+  const database = await databaseAt(place);
+  const open = () => openPostgres({
+    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
+  });
+  const first = await open();
+  const { accountId } = await createWorld(first).newConversation(0);
+  const now = createSystem().now();
+  const endpoint = await first.webhooks.createEndpoint(
+    { accountId, url: "https://a.example", events: ["*"], max: 9, now });
+  assert.ok(endpoint);
+  await first.webhooks.take({ accountId, endpointId: endpoint.id });
+  await first.close();
+  await database.query(`INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type,
+      state, next_at, created_at, finished_at, body)
+    SELECT ${accountId}, ${endpoint.id}, 'msg_' || i, 'test',
+      CASE WHEN i > 10000 THEN 'pending' ELSE 'delivered' END, 0, 0,
+      CASE WHEN i > 10000 THEN NULL ELSE 0 END, repeat('x', 500) FROM generate_series(1, 20000) AS i`);
+  await database.query("ANALYZE webhook_deliveries");
+  const storage = await open();
+  const at = { accountId, endpointId: endpoint.id, now };
+  for (let times = 0; times < TIMES; times += 1) {
+    const head = await storage.webhooks.head(at.endpointId);
+    assert.equal(head?.delivery.messageId, "msg_10001");
+    await storage.webhooks.updateEndpoint({ ...at, rotates: true });
+  }
+  await storage.webhooks.updateEndpoint({ ...at, status: "disabled" });
+  for (let times = 0; times < TIMES; times += 1) {
+    assert.equal(await storage.webhooks.giveUp({ ...at, rows: 10 }), 10);
+  }
+  await storage.close();
+  const [read] = await database.query<{ rows: string }>(`
+    SELECT idx_tup_read AS rows FROM pg_stat_user_indexes
+    WHERE indexrelname = 'webhook_deliveries_pkey'`);
+  assert.ok(Number(read?.rows) < 1000, `${read?.rows} entries were read along the ids`);
+  await database.drop();
+  rmSync(place, { recursive: true });
+});
+
 test("[SO42] lists and searches over PostgreSQL never scan all messages or transcripts, however often run", {
   skip: withoutPostgres,
 }, async () => {

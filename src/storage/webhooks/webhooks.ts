@@ -136,6 +136,14 @@ const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
   callId: filter.callId ?? null,
 });
 
+/**
+ * The ids of an endpoint's waiting deliveries, first come first. Written as a range, and ordered by
+ * both columns of their index: else PostgreSQL may look for the first one among all deliveries.
+ */
+const WAITING = `SELECT id FROM webhook_deliveries
+  WHERE endpoint_id BETWEEN +@endpointId AND +@endpointId AND state = 'pending'
+  ORDER BY endpoint_id, id`;
+
 /** Polled for what other nodes may have committed, mostly in vain: comparing ids is cheap. */
 function createWaiting(reader: Reader): WebhookStore["waiting"] {
   const newest = reader.prepare<object, { id: number | null }>(
@@ -168,7 +176,7 @@ export function createWebhookStore(
     WHERE state = @state AND finished_at IS NOT NULL AND finished_at < @before
     ORDER BY finished_at LIMIT (@rows + 0)`);
   const head = reader.prepare<object, DeliveryRow>(`
-    ${DELIVERY} WHERE d.endpoint_id = +@endpointId AND d.state = 'pending' ORDER BY d.id LIMIT 1`);
+    ${DELIVERY} WHERE d.id = (${WAITING} LIMIT 1)`);
   return {
     endpoint: async (accountId, endpointId) =>
       orNull(await endpoint.get({ accountId, endpointId }), endpointFromRow),
@@ -236,9 +244,7 @@ function endpointCommands(sql: Sql) {
     WHERE id = @endpointId AND account_id = @accountId RETURNING *`);
   // Deliveries queue behind the first, so only that one needs to be hurried.
   const hurry = sql.prepare(`
-    UPDATE webhook_deliveries SET next_at = @now WHERE id = (
-      SELECT min(id) FROM webhook_deliveries
-      WHERE endpoint_id = @endpointId AND state = 'pending')`);
+    UPDATE webhook_deliveries SET next_at = @now WHERE id = (${WAITING} LIMIT 1)`);
   const disable = sql.prepare(`
     UPDATE webhook_endpoints SET status = 'disabled', disabled_reason = 'being deleted'
     WHERE id = @endpointId AND account_id = @accountId AND purpose = 'account'`);
@@ -300,12 +306,9 @@ function deliveryCommands(sql: Sql) {
   const giveUp = sql.prepare(`
     UPDATE webhook_deliveries SET state = 'dead', last_error = 'the endpoint was disabled',
       finished_at = @now
-    WHERE id IN (
-      SELECT id FROM webhook_deliveries WHERE endpoint_id = (
-          SELECT id FROM webhook_endpoints
-          WHERE id = @endpointId AND account_id = @accountId AND status = 'disabled')
-        AND state = 'pending'
-      ORDER BY id LIMIT (@rows + 0))`);
+    WHERE id IN (${WAITING} LIMIT (@rows + 0)) AND EXISTS (
+      SELECT 1 FROM webhook_endpoints
+      WHERE id = @endpointId AND account_id = @accountId AND status = 'disabled')`);
   const trim = sql.prepare(`
     DELETE FROM webhook_deliveries
     WHERE +account_id = @accountId AND ${sql.dialect.among("id", "@ids")}`);
