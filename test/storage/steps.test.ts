@@ -58,6 +58,34 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.deepEqual(await statesOf(), ["dead", "dead", "dead", "pending", "pending"]);
   });
 
+  test(`[SO622] ${engine.name}: a deleted campaign lets go of its calls in steps`, async () => {
+    const conversation = await world.newConversation(PRICE);
+    const { accountId, assistantId } = conversation;
+    const now = system.now();
+    const campaign = await storage.campaigns.create({
+      accountId, campaignsMax: 9, now,
+      fields: {
+        assistantId, name: "C", timeZone: "UTC", parallelMax: 1, startMinute: 0, endMinute: 1,
+        days: [], maxRetries: 0, retryIntervalMinutes: 1, retryOnVoicemail: false,
+        retryOnGoalIncomplete: false, goalVariable: null, completesWhenDone: false,
+        phoneNumberIds: [],
+      },
+    });
+    assert.ok(campaign);
+    const campaignId = campaign.id;
+    const origin = { campaignId, leadId: null };
+    for (const from of [origin, origin, origin, null]) await world.newCall(conversation, from);
+    const itsCalls = () => storage.calls.count(accountId, { campaignId });
+    const remove = () => storage.campaigns.remove({ accountId, campaignId, rows: 2, now });
+    assert.equal(await itsCalls(), 3);
+    assert.deepEqual(await remove(), { isGone: false, events: [] });
+    assert.equal(await itsCalls(), 1);
+    assert.ok(await storage.campaigns.findById(campaignId));
+    assert.deepEqual(await remove(), { isGone: true, events: [] });
+    assert.equal(await storage.campaigns.findById(campaignId), null);
+    assert.equal(await storage.calls.count(accountId, {}), 4);
+  });
+
   test(`[SO91] ${engine.name}: a knowledgebase and a document are deleted in steps of their chunks, the last first`, async () => {
     const { accountId } = await world.newConversation(PRICE);
     const now = system.now();

@@ -261,7 +261,10 @@ export const LIMITS = {
   sheetBytesMax: 64 * 1024 * 1024,
   sheetsAtOnceMax: 2,
   leadImportBatchRows: 200,
-  /** Leads of a campaign that are deleted in one transaction, with all that was said of them. */
+  /**
+   * Leads of a campaign that are deleted in one transaction, with all that was said of them; calls
+   * that it lets go of.
+   */
   campaignLeadsPerWrite: 100,
   /** How often the progress of an import is published. */
   leadImportTellMs: 100,

@@ -114,8 +114,9 @@ export interface CampaignStore {
     accountId: number; campaignId: number; outcomes: LeadOutcome[]; rows: number; now: Instant;
   }): Promise<CommittedEvent[]>;
   /**
-   * Stops it and deletes up to `rows` of its leads; repeated, the next ones, and once none are left
-   * the campaign itself. Null when the account has no such campaign.
+   * Stops it and deletes up to `rows` of its leads; repeated, the next ones. Once none is left, its
+   * calls let go of it, as many at a time, and at last it is deleted itself. Null when the account
+   * has no such campaign.
    */
   remove(args: { accountId: number; campaignId: number; rows: number; now: Instant }):
     Promise<RemoveOutcome | null>;

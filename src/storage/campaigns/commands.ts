@@ -194,7 +194,11 @@ function createRemove(sql: Sql, rows: CampaignRows) {
     SELECT id FROM leads WHERE campaign_id = +@campaignId AND main_id IS NULL
     ORDER BY id LIMIT (@rows + 0)`);
   const removeLeads = sql.prepare(`DELETE FROM leads WHERE ${sql.dialect.among("id", "@leadIds")}`);
-  // Calls in progress continue without a campaign.
+  // Calls in progress continue without a campaign. The range makes both engines use its index.
+  const letGo = sql.prepare(`
+    UPDATE calls SET campaign_id = NULL WHERE id IN (
+      SELECT id FROM calls WHERE campaign_id BETWEEN @campaignId AND @campaignId
+      ORDER BY campaign_id, id LIMIT (@rows + 0))`);
   const remove = sql.prepare("DELETE FROM campaigns WHERE id = @campaignId");
   return async (
     { accountId, campaignId, rows: most, now }: Args<"remove">,
@@ -207,7 +211,8 @@ function createRemove(sql: Sql, rows: CampaignRows) {
     const leadIds = (await some.all({ campaignId, rows: most })).map(({ id }) => id);
     await forget(leadIds);
     await removeLeads.run({ leadIds });
-    const isGone = leadIds.length < most;
+    const left = most - leadIds.length;
+    const isGone = left > 0 && (await letGo.run({ campaignId, rows: left })).changes < left;
     if (isGone) await remove.run({ campaignId });
     return { isGone, events };
   };

@@ -111,10 +111,12 @@ export function createWorld(storage: Storage) {
       usage: null, ends: false, now: system.now(), ...how,
     });
   /** A web call with 1000 reserved for it; resolves to its id. */
-  const newCall = async ({ accountId, assistantId }: Conversation): Promise<number> => {
+  const newCall = async (
+    { accountId, assistantId }: Conversation, origin: object | null = null,
+  ): Promise<number> => {
     const begun = await storage.calls.create({
       accountId, type: "web", assistant: { id: assistantId, uuid: "" }, conversationUuid: null,
-      assistantPhone: null, customerPhone: null, variables: {}, origin: null, now: system.now(),
+      assistantPhone: null, customerPhone: null, variables: {}, origin, now: system.now(),
       dialling: { countries: [], perMinute: null }, parallelMax: 9, reserveMinMicros: 1,
       reserveMaxMicros: 1000, priceMicrosPerMinute: 1000,
     } as never);
