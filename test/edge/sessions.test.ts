@@ -4,132 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { LIMITS } from "#core/limits.ts";
-import { createLogger } from "#core/logger.ts";
 import { nextTurn } from "#core/system.ts";
-import { createMemoryBus } from "#events/bus.ts";
-import { conversationTopic, type CommittedData, type CommittedEvent } from "#events/events.ts";
-import type { LiveReplyView } from "#events/live.ts";
-import type { Frame, Position } from "#realtime/frames.ts";
-import { Session, startFrom, type Sink, type StreamSource } from "#realtime/session.ts";
-import { createStreams } from "#realtime/streams.ts";
+import { startFrom, type StreamSource } from "#realtime/session.ts";
 import { bytesOf } from "#support/frames.ts";
-import { createManualSystem } from "#support/manual-clock.ts";
-
-const UUID = "0b0e4f0a-6a3f-4c27-9d5d-2f2f3b8a1c11";
-const topic = conversationTopic(UUID);
-const system = createManualSystem();
-const log = createLogger("silent");
-
-/** One conversation: its events, and the reply being written. */
-function createTalk() {
-  const bus = createMemoryBus();
-  const events: CommittedEvent[] = [];
-  let turnId = 0;
-  let reply: { turnId: number; baseSequence: number; text: string } | null = null;
-  const commit = (data: CommittedData): void => {
-    const sequence = events.length + 1;
-    const event = {
-      id: sequence, accountId: 1, accountSequence: sequence, conversationId: UUID, callId: null,
-      sequence, type: data.type, json: JSON.stringify(data), createdAt: sequence,
-    };
-    events.push(event);
-    bus.publish(topic, { kind: "committed", event });
-  };
-  const say = (role: "user" | "assistant", content: string, turn: number | null): void =>
-    commit({
-      type: "message_added", conversation_id: UUID, turn_id: turn,
-      message: { role, content, created_at: "" },
-    });
-  return {
-    bus, events,
-    live: (): LiveReplyView | null => {
-      const shown = reply;
-      return shown && {
-        turnId: shown.turnId, baseSequence: shown.baseSequence, shown: shown.text.length,
-        slice: (from, to) => shown.text.slice(from, to), calls: [], failure: null,
-      };
-    },
-    /** A conversation answers one message at a time. */
-    ask: (): void => {
-      if (!reply) say("user", "When?", null);
-    },
-    /** A message whose reply has begun when it is published. */
-    askAnswered: (text: string): void => {
-      reply = { turnId: (turnId += 1), baseSequence: events.length + 1, text };
-      bus.publish(topic, { kind: "live" });
-      say("user", "When?", turnId);
-    },
-    /** Begins a reply, or goes on with it. */
-    write: (text: string): void => {
-      reply ??= { turnId: (turnId += 1), baseSequence: events.length, text: "" };
-      reply.text += text;
-      bus.publish(topic, { kind: "live" });
-    },
-    complete: (): void => {
-      if (!reply) return;
-      const { text, turnId: turn } = reply;
-      reply = null;
-      say("assistant", text, turn);
-    },
-  };
-}
-
-type Talk = ReturnType<typeof createTalk>;
-
-/** Answers when it is told to, with at most so many rows; one question at a time, or it fails. */
-function createLateSource(talk: Talk, rowsMax: number) {
-  const waiting: (() => void)[] = [];
-  const answer = <T>(value: () => T): Promise<T> => {
-    assert.equal(waiting.length, 0, "a session asks one thing at a time");
-    return new Promise((resolve) => waiting.push(() => resolve(value())));
-  };
-  const source: StreamSource = {
-    topic, accountId: 1,
-    newest: () => answer(() => talk.events.length),
-    after: (sequence, rows) =>
-      answer(() => talk.events.slice(sequence, sequence + Math.min(rows, rowsMax))),
-    sequenceOf: ({ sequence }) => sequence,
-    live: talk.live,
-    allowed: () => answer(() => true),
-  };
-  return {
-    source,
-    answerOne: (): void => waiting.shift()?.(),
-    answerAll: async (): Promise<void> => {
-      for (await nextTurn(); waiting.length > 0; await nextTurn()) waiting.shift()?.();
-    },
-  };
-}
-
-const atOnce = (talk: Talk): StreamSource => ({
-  topic, accountId: 1,
-  newest: async () => talk.events.length,
-  after: async (sequence, rows) => talk.events.slice(sequence, sequence + rows),
-  sequenceOf: ({ sequence }) => sequence,
-  live: talk.live,
-});
-
-function watch(talk: Talk, source: StreamSource, position: Position): {
-  session: Session; frames: Frame[]; closes: string[];
-} {
-  const frames: Frame[] = [];
-  const closes: string[] = [];
-  const sink: Sink = {
-    send: (some) => {
-      frames.push(...some);
-      return true;
-    },
-    close: (reason, last) => {
-      frames.push(...last);
-      closes.push(reason);
-    },
-  };
-  const session = new Session({
-    source, sink, bus: talk.bus, system, log, start: { position, begins: "here" },
-  });
-  session.start();
-  return { session, frames, closes };
-}
+import {
+  atOnce, createLateSource, createTalk, START, told, topic, watch, watchSlowly,
+} from "#support/watched-talk.ts";
 
 const step = fc.oneof(
   fc.constant({ kind: "ask" } as const),
@@ -182,6 +62,7 @@ test("[EV91] a session closed while it reads sends nothing afterwards", async ()
     const sent = frames.length;
     const resumed = session.resume({ sequence: 0, chars: 0 });
     session.close("restart");
+    session.close("denied");
     talk.ask();
     await late.answerAll();
     await resumed;
@@ -240,27 +121,6 @@ test("[EV97] reading a long log yields after each page, even when log and reader
   assert.deepEqual(read, [...new Set(read)], "two pages were read in one turn");
 });
 
-/** A watcher whose client takes nothing more once `isFull`. */
-function watchSlowly(talk: Talk) {
-  const slow = createManualSystem();
-  const sent: string[] = [];
-  const closes: string[] = [];
-  let isFull = false;
-  const session = new Session({
-    source: atOnce(talk), bus: talk.bus, system: slow, log,
-    sink: {
-      send: (frames) => {
-        sent.push(...frames.map(({ id }) => id));
-        return !isFull;
-      },
-      close: (reason) => void closes.push(reason),
-    },
-    start: { position: { sequence: 0, chars: 0 }, begins: "here" },
-  });
-  session.start();
-  return { session, slow, sent, closes, fill: (full: boolean) => void (isFull = full) };
-}
-
 test("[EV302] a client that was full is sent what it missed once it takes more, and is not closed later", async () => {
   const talk = createTalk();
   const { session, slow, sent, closes, fill } = watchSlowly(talk);
@@ -288,7 +148,7 @@ test("[EV303] a resume is answered once the client has been sent what it missed,
   const talk = createTalk();
   const { session, sent, fill } = watchSlowly(talk);
   await nextTurn();
-  for (let event = 0; event <= LIMITS.replayPageRows; event += 1) talk.ask();
+  for (let event = 0; event <= 2 * LIMITS.replayPageRows; event += 1) talk.ask();
   await nextTurn();
   fill(true);
   sent.length = 0;
@@ -296,14 +156,17 @@ test("[EV303] a resume is answered once the client has been sent what it missed,
   const answered = session.resume({ sequence: 0, chars: 0 }).then(() => {
     sentAtAnswer = sent.length;
   });
-  await nextTurn();
-  await nextTurn();
+  for (let turn = 0; turn < 9; turn += 1) await nextTurn();
   assert.deepEqual([sent.length, sentAtAnswer], [LIMITS.replayPageRows, null]);
   fill(false);
   session.drained();
   await answered;
   assert.equal(sentAtAnswer, talk.events.length);
+  fill(true);
+  const unsent = session.resume({ sequence: 0, chars: 0 });
+  await nextTurn();
   session.end();
+  await unsent;
 });
 
 test("[EV300] a watcher whose position the log no longer holds is told to reload, then sent what is left, once", async () => {
@@ -334,17 +197,199 @@ test("[EV301] an event that the bus did not bring is read from the log before th
   assert.deepEqual(frames.map(({ id }) => id), ["1", "2"]);
 });
 
-test("[EV403] a stream has its place while the log is asked where it begins; a later one gets 429", async () => {
+test("[EV464] a stream of one turn ends with it, though the log goes on, and hears nothing more", async () => {
   const talk = createTalk();
-  const late = createLateSource(talk, 1);
-  const { openSse } = createStreams({ bus: talk.bus, countElsewhere: null, system, log });
-  const request = { source: late.source, position: null, sessionsMax: 1 };
-  const first = openSse(request);
-  await assert.rejects(openSse(request), { status: 429 });
-  late.answerOne();
-  assert.equal((await first).status, 200);
-  // A place that was not used is free again.
-  const second = openSse(request);
-  late.answerOne();
-  assert.equal((await second).status, 200);
+  for (const text of ["Nine", "Ten"]) {
+    talk.ask();
+    talk.write(text);
+    talk.complete();
+  }
+  const stored = watch(talk, atOnce(talk), START, { untilTurn: 1 });
+  await nextTurn();
+  assert.deepEqual(told(stored.frames), [
+    "message_added 1", "reply_start 1", "Nine 1.4", "reply_end 1.4", "message_added 2",
+  ]);
+  talk.write("Eleven");
+  talk.failUnstored();
+  const failed = watch(talk, atOnce(talk), { sequence: 4, chars: 0 }, { untilTurn: 3 });
+  await nextTurn();
+  assert.deepEqual(told(failed.frames), ["reply_start 4", "Eleven 4.6", "reply_failed"]);
+  assert.deepEqual([stored.closes, failed.closes], [["finished"], ["finished"]]);
+  assert.equal(talk.bus.listeners(topic), 0);
+});
+
+test("[EV465] of a turn answered after it had failed the failures are left out, but no other turn's", async () => {
+  const talk = createTalk();
+  talk.ask();
+  talk.fail(1);
+  talk.fail(9);
+  talk.write("Nine");
+  talk.complete();
+  const { frames } = watch(talk, atOnce(talk), START, { untilTurn: 1, skipsFailures: true });
+  await nextTurn();
+  assert.deepEqual(frames.filter(({ type }) => type === "reply_failed").length, 1);
+  assert.equal(frames.at(-1)?.id, "4");
+});
+
+test("[EV466] words and calls of functions come in their order, again to who resumes before them, each once", async () => {
+  const talk = createTalk();
+  talk.ask();
+  talk.write("One ");
+  talk.callFunction();
+  talk.write("two");
+  const { session, frames } = watch(talk, atOnce(talk), START);
+  await nextTurn();
+  const reply = ["reply_start 1", "One  1.4", "function_call_start 1.4", "two 1.7"];
+  assert.deepEqual(told(frames), ["message_added 1", ...reply]);
+  await session.resume({ sequence: 1, chars: 0 });
+  assert.deepEqual(told(frames), reply);
+  await session.resume({ sequence: 1, chars: 7 });
+  await nextTurn();
+  assert.deepEqual(told(frames), []);
+  talk.callFunction();
+  talk.complete();
+  assert.deepEqual(told(frames), ["function_call_start 1.7", "reply_end 1.7", "message_added 2"]);
+  talk.ask();
+  for (const text of ["", "Ten"]) {
+    talk.write(text);
+    talk.callFunction();
+  }
+  assert.deepEqual(told(frames), [
+    "message_added 3", "reply_start 3", "function_call_start 3", "Ten 3.3", "function_call_start 3.3",
+  ]);
+});
+
+test("[EV467] more notices during a read than are kept are one more read; a resume among them is answered", async () => {
+  for (const [resumes, sent] of [[[], 258], [[5, 200], 59]] as const) {
+    const talk = createTalk();
+    talk.ask();
+    const late = createLateSource(talk, LIMITS.replayPageRows - 1);
+    const { session, frames } = watch(talk, late.source, START);
+    for (let question = 0; question < 2; question += 1) {
+      late.answerOne();
+      await nextTurn();
+    }
+    let answered = 0;
+    for (const sequence of resumes) {
+      void session.resume({ sequence, chars: 0 }).then(() => (answered += 1));
+    }
+    for (let event = 0; event < 257; event += 1) talk.ask();
+    await late.answerAll();
+    assert.deepEqual([frames.length, answered], [sent, resumes.length]);
+    assert.equal(frames.at(-1)?.id, "258");
+  }
+});
+
+test("[EV468] what passes during a read is not sent after it, nor anything to a client that is full", async () => {
+  const talk = createTalk();
+  talk.ask();
+  const typing = { kind: "passing", accountId: 1, type: "typing_started", members: {} } as const;
+  const { frames } = watch(talk, atOnce(talk), START);
+  talk.bus.publish(topic, typing);
+  await nextTurn();
+  talk.bus.publish(topic, typing);
+  assert.deepEqual(told(frames), ["message_added 1", "typing_started"]);
+  const { session, slow, sent, fill } = watchSlowly(talk, {
+    ...atOnce(talk),
+    allowed: async () => {
+      talk.write("Nine");
+      return true;
+    },
+  });
+  fill(true);
+  await nextTurn();
+  talk.bus.publish(topic, typing);
+  assert.deepEqual(sent, ["1"]);
+  session.end();
+  assert.equal(slow.pending(), 0);
+});
+
+test("[EV469] a resume from beyond the log is told to reload, or sent the state where there is one", async () => {
+  const talk = createTalk();
+  talk.ask();
+  const { session, frames } = watch(talk, atOnce(talk), START);
+  await session.resume({ sequence: 7, chars: 0 });
+  await session.resume({ sequence: 1, chars: 0 });
+  assert.deepEqual(told(frames), ["message_added 1", "stream_reset 1"]);
+  let isGone = false;
+  const watchWhole = () => watch(talk, {
+    ...atOnce(talk),
+    snapshot: async () => isGone ? null : { sequence: talk.events.length, members: {} },
+  }, START, { start: { position: START, begins: "with a snapshot" } });
+  const whole = watchWhole();
+  await nextTurn();
+  await whole.session.resume({ sequence: 7, chars: 0 });
+  whole.session.drained();
+  await nextTurn();
+  talk.ask();
+  isGone = true;
+  assert.deepEqual(told(whole.frames), ["snapshot 1", "snapshot 1", "message_added 2"]);
+  const late = watchWhole();
+  await nextTurn();
+  assert.deepEqual(told(late.frames), ["message_added 1", "message_added 2"]);
+});
+
+test("[EV470] a reply that ended before its watcher listened is read after what it was given", async () => {
+  const talk = createTalk();
+  talk.ask();
+  const backlog = [...talk.events];
+  talk.write("Nine");
+  talk.complete();
+  const { frames } = watch(talk, atOnce(talk), START, { backlog });
+  await nextTurn();
+  assert.deepEqual([frames[0]?.id, frames.at(-1)?.id, frames.length], ["1", "2", 5]);
+});
+
+test("[EV476] a reply that another event comes into begins anew after it", async () => {
+  const talk = createTalk();
+  const { frames } = watch(talk, atOnce(talk), START);
+  await nextTurn();
+  talk.ask();
+  talk.write("One");
+  talk.fail(9);
+  talk.write(" two");
+  talk.complete();
+  assert.deepEqual(told(frames), [
+    "message_added 1", "reply_start 1", "One 1.3", "reply_failed 2",
+    "reply_start 2", "One two 2.7", "reply_end 2.7", "message_added 3",
+  ]);
+});
+
+test("[EV477] watchers share what is encoded only where it is the same for them", async () => {
+  const talk = createTalk();
+  const counted = watch(talk, {
+    ...atOnce(talk), newest: async () => 10, after: async () => [],
+    sequenceOf: ({ sequence }) => sequence + 10,
+  }, { sequence: 10, chars: 0 });
+  const own = watch(talk, atOnce(talk), START);
+  await nextTurn();
+  talk.ask();
+  assert.deepEqual([counted, own].map(({ frames }) => told(frames)),
+    [["message_added 11"], ["message_added 1"]]);
+  let shown = 3;
+  const reply = {
+    turnId: 1, baseSequence: 1, calls: [], failure: null,
+    get shown() { return shown; }, slice: (from: number, to: number) => "One two".slice(from, to),
+  };
+  const at = async (chars: number): Promise<string | undefined> => {
+    const { frames } = watch(talk, { ...atOnce(talk), live: () => reply }, { sequence: 1, chars });
+    await nextTurn();
+    return told(frames).at(-1);
+  };
+  const first = await at(0);
+  shown = 7;
+  assert.deepEqual([first, await at(0), await at(4)], ["One 1.3", "One two 1.7", "two 1.7"]);
+});
+
+test("[EV478] a long page is sent in pieces: a client that is full with the first waits with the rest", async () => {
+  const talk = createTalk();
+  for (let reply = 0; reply < 4; reply += 1) {
+    talk.write("x".repeat(40_000));
+    talk.complete();
+  }
+  const { session, sent, fill } = watchSlowly(talk);
+  fill(true);
+  await nextTurn();
+  assert.equal(sent.at(-1), "1");
+  session.end();
 });

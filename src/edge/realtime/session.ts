@@ -268,7 +268,6 @@ export class Session {
     this.#resuming.push(done);
     const { position: from, begins } = await startFrom(this.#source, position);
     this.#startedTurn = null;
-    this.#callsSent = 0;
     this.#position = from;
     this.#begins = begins;
     await this.#pump();
@@ -282,16 +281,13 @@ export class Session {
   async #pump(): Promise<void> {
     if (this.#begins !== "here") await this.#gatherBeginning();
     // Read before the events, so that events committed in between do not count as a gap.
-    let newest = await this.#source.newest();
+    const newest = await this.#source.newest();
     while (!this.#isOver) {
       const events = await this.#source.after(this.#position.sequence, LIMITS.replayPageRows);
       const oldest = events[0] ? this.#source.sequenceOf(events[0]) : newest + 1;
       if (oldest > this.#position.sequence + 1) {
         // The missing events are past their retention: the client must reload the history.
-        if (await this.#gatherSnapshot()) {
-          newest = await this.#source.newest();
-          continue;
-        }
+        if (await this.#gatherSnapshot()) continue;
         const sequence = oldest - 1;
         this.#position = { sequence, chars: 0 };
         this.#gather(makeFrame("stream_reset", this.#position, {}));
@@ -340,7 +336,6 @@ export class Session {
       : null;
     this.#position = { sequence, chars: 0 };
     this.#startedTurn = null;
-    this.#callsSent = 0;
     const isPast = this.#skipsFailures && event.type === "reply_failed";
     if (isPast && turnId === this.#untilTurn) return;
     this.#gather(from === "bus" ? sharedFrame(event, sequence) : committedFrame(event, sequence));
