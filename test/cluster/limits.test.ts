@@ -53,6 +53,8 @@ test("[WI31] one node counts a key's requests for all; while it does not answer 
 
   wires.stop();
   assert.equal(await passages(["fresh"], COUNT + 1), COUNT * nodes.length, "each for itself");
+  for (const limiter of limiters) await limiter.giveBack("fresh");
+  assert.equal(await passages(["fresh"], 2), nodes.length, "each has its own passage back");
   wires.start();
   // It is listed, and does not answer in its time.
   live([1, 2, 3, 4]);
