@@ -6,6 +6,7 @@ import fc from "fast-check";
 import type { CallerStep } from "#providers/carriers/loopback.ts";
 import { pieceEnd } from "#features/calls/voice/turns/wording.ts";
 import { lines, playCall, VOICE_SETTINGS, wordsOnRecord, type PlayedCallOptions } from "#support/calls/calls-by-clock.ts";
+import { createTalk, SETTINGS, SILENCE_MS } from "#support/calls/talk-by-hand.ts";
 
 const LONG = "One two three four five six seven eight nine ten eleven twelve thirteen fourteen.";
 const { interrupt } = VOICE_SETTINGS;
@@ -245,4 +246,43 @@ test("[VL12] whatever the order of speech, noise and pauses, the transcript is w
       assert.deepEqual(wordsOnRecord(played), played.heard);
     },
   ), { numRuns: 150 });
+});
+
+test("[VL767] what is said before the answer is heard belongs to the question, but a function at work is not stopped", () => {
+  for (const running of [false, true]) {
+    const talk = createTalk();
+    talk.voice(600);
+    talk.pass(220);
+    talk.final("My order");
+    talk.pass(SILENCE_MS * 2);
+    assert.equal(talk.of("reply").length, 1);
+    talk.feed({ kind: "function", running });
+    talk.final("from May");
+    talk.voice(300);
+    assert.equal(talk.of("cancel_reply").length, running ? 0 : 1);
+    talk.pass(220);
+    talk.final("is late");
+    talk.pass(SILENCE_MS * 2);
+    assert.deepEqual(talk.of("reply").map(({ text }) => text),
+      running ? ["My order"] : ["My order", "My order from May is late"]);
+  }
+});
+
+test("[VL768] a click is nobody who answered; a machine's greeting is kept before its message is left", () => {
+  const voicemail = { ...SETTINGS.voicemail, detects: true, message: "Call us back" };
+  const talk = createTalk({ voicemail });
+  talk.voice(40);
+  talk.pass(600);
+  assert.deepEqual(talk.of("answered_by"), []);
+  talk.voice(1000);
+  talk.final("Please leave a message after the tone");
+  for (const digit of "5#") talk.feed({ kind: "dtmf", digit });
+  talk.pass(3000);
+  assert.deepEqual(talk.of("answered_by").map(({ by }) => by), ["machine"]);
+  assert.deepEqual(talk.done.filter(({ kind }) => kind === "note" || kind === "leave_message")
+    .map((action) => "text" in action ? action.text : action.kind),
+  ["Please leave a message after the tone", "leave_message"]);
+  talk.feed({ kind: "played_out" });
+  talk.pass(100);
+  assert.deepEqual([talk.of("reply"), talk.state().timers.digits], [[], ""]);
 });
