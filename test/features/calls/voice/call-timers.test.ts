@@ -8,6 +8,7 @@ import {
   type TimerEvent, type TimerSettings, type TimerState,
 } from "#features/calls/voice/turns/call-timers.ts";
 import { VOICE_SETTINGS } from "#support/calls/calls-by-clock.ts";
+import { createTalk } from "#support/calls/talk-by-hand.ts";
 
 const SETTINGS: TimerSettings = {
   keypad: { timeoutMs: 5000, stopKey: "#" },
@@ -74,6 +75,23 @@ test("[VL166] the goodbye comes once before time is up, only if the customer can
       { ...VOICE_SETTINGS, maxDurationMs: setMs }, lastsMs);
     assert.deepEqual([maxDurationMs, durationReason], [30_000, reason]);
   }
+});
+
+test("[VL1106] who speaks over the last sentence of a call hears all of it, and it ends the call", () => {
+  const talk = createTalk();
+  talk.feed({ kind: "end_after_speech", reason: "server_restarted" });
+  talk.feed({ kind: "audio_started" });
+  talk.pass(500);
+  talk.voice(1500);
+  talk.pass(400);
+  talk.final("where is my order");
+  talk.pass(3000);
+  assert.deepEqual(talk.done.map(({ kind }) => kind).filter((kind) => kind !== "finalize"),
+    ["interrupt", "say_goodbye", "pause", "note", "resume"]);
+  talk.feed({ kind: "played_out" });
+  talk.pass(3000);
+  assert.deepEqual(talk.of("hang_up").map(({ reason }) => reason), ["server_restarted"]);
+  assert.equal(talk.of("reply").length, 0);
 });
 
 test("[VL167] keys become one turn at the stop key or the timeout, of bounded length; no keys make no turn", () => {

@@ -65,7 +65,10 @@ function takesFloor(draft: Draft, mayGoOn: boolean): boolean {
 const isOneVoice = ({ state: { audibleMs, clearMs } }: Draft, share: number): boolean =>
   audibleMs < JUDGED_MS || clearMs >= share * audibleMs;
 
-/** Decides whether a pause was an interruption; if no words say so, the assistant goes on. */
+/**
+ * Decides whether a pause was an interruption. If no words say so, the assistant goes on, as it
+ * does with the last sentence of a call: the call would end without it.
+ */
 export function settlePause(draft: Draft): void {
   const { state, actions, nowMs } = draft;
   if (state.isTalking) return;
@@ -73,7 +76,7 @@ export function settlePause(draft: Draft): void {
     && nowMs - state.finalMs >= GO_ON_AFTER_FINAL_MS;
   const isStale = state.unvoicedMs >= FALSE_INTERRUPTION_MS;
   if (!isOver && !isStale) return;
-  if (takesFloor(draft, false)) return interrupt(draft);
+  if (state.ending === null && takesFloor(draft, false)) return interrupt(draft);
   const text = said(draft);
   if (text !== "") actions.push({ kind: "note", text });
   forgetTurn(draft);
