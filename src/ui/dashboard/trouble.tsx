@@ -1,5 +1,5 @@
 // A banner on every page: a visitor got no answer, why, and what to do about it. It stays until
-// somebody has dealt with it, or for a day.
+// somebody has dealt with it, or for a day; a day's limit only until that day is over.
 import { useState } from "preact/hooks";
 import { useMe } from "./data/lists.ts";
 import { Button } from "./kit/controls.tsx";
@@ -27,6 +27,8 @@ const WORDS: Record<string, { text: string; link: string; href?: string }> = {
   },
 };
 
+const dayOf = (at: string | number): string => new Date(at).toISOString().slice(0, 10);
+
 export function Trouble() {
   const { value } = useMe();
   const [seen, setSeen] = useState(() => onDevice.getItem(SEEN));
@@ -37,6 +39,8 @@ export function Trouble() {
   }
   const isOfBalance = trouble.reason === "balance_too_low";
   if (isOfBalance && value.total_balance >= 0.01) return <LowBalance />;
+  const isOfDay = trouble.reason === "daily_cap_reached";
+  if (isOfDay && dayOf(trouble.at) !== dayOf(Date.now())) return <LowBalance />;
   const notice = (
     <Notice tone="bad">
       <span>

@@ -5,7 +5,7 @@ import { after, test } from "node:test";
 import { bundlePage } from "#ui/build.ts";
 import { noBrowser, until } from "#support/pages/browser.ts";
 import { drawn, startDashboard } from "#support/pages/dashboard-page.ts";
-import { newAssistant } from "#support/server.ts";
+import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
 const { server, browser, withDashboard, close } = await startDashboard();
@@ -342,4 +342,25 @@ test("[DB9] the dashboard's first script and styles are small; its other pages h
   assert.ok(more.gzip.length > 10 * 1024, `${more.gzip.length} bytes`);
   const asked = await fetch(`${server.url}/dashboard/dashboard.js`, { headers: { "if-none-match": js.etag } });
   assert.equal(asked.status, 304);
+});
+
+test("[DB1782] that an assistant has reached its daily limit is on every page until the day is over", { skip }, async () => {
+  const { uuid } = await newAssistant(server, { daily_spend_cap: 0.001 });
+  const conversation = await newConversation(server, uuid);
+  const refused = await server.call(
+    "POST", `/conversations/${conversation}/messages`, { body: { message: "Hello?" } });
+  assert.deepEqual([refused.status, refused.body.error],
+    [429, "The assistant has reached its daily spending limit."]);
+  const { at } = (await server.call("GET", "/user/me")).body.trouble;
+  await withDashboard(async ({ page, go }) => {
+    const banner = page.getByText("an assistant has reached its daily spending limit");
+    await go("/tools");
+    await banner.waitFor();
+    await page.clock.setFixedTime(new Date(`${at.slice(0, 10)}T00:00:00Z`).getTime() + 86_400_000);
+    const known = page.waitForResponse((response) => response.url().endsWith("/api/user/me"));
+    await page.reload();
+    await known;
+    await page.getByRole("heading", { name: "Tools" }).waitFor();
+    assert.equal(await banner.count(), 0);
+  });
 });
