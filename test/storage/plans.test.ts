@@ -1,4 +1,5 @@
-// How PostgreSQL reads for lists and searches: by an index, however often they were asked before.
+// What PostgreSQL does for lists, searches and queues of many rows: it reads by an index, however
+// often it was asked before, and empties a table at once.
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
@@ -114,6 +115,26 @@ test("[SO42] lists and searches over PostgreSQL never scan all messages or trans
   // A session that ends tells what it counted.
   await storage.close();
   assert.deepEqual(await read(), before);
+  await database.drop();
+  rmSync(place, { recursive: true });
+});
+
+test("[SO623] over PostgreSQL the index of messages is emptied at once, however large it is", {
+  skip: withoutPostgres,
+}, async () => {
+  const place = testDataDir();
+  const database = await databaseAt(place);
+  const storage = await openPostgres({
+    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
+  });
+  await database.query(`INSERT INTO message_index (message_id, conversation_id, words)
+    SELECT i, 1, CAST('bike' AS tsvector) FROM generate_series(1, 1000) AS i`);
+  await storage.inbox.forgetIndex();
+  // Rows that are deleted one by one keep their room.
+  const [left] = await database.query<{ bytes: string }>(
+    "SELECT pg_relation_size('message_index') AS bytes");
+  assert.equal(left?.bytes, "0");
+  await storage.close();
   await database.drop();
   rmSync(place, { recursive: true });
 });

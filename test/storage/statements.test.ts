@@ -71,7 +71,8 @@ test("[SO21] every statement compiles in PostgreSQL, with integers wide enough",
   await client.connect();
   const wrong: string[] = [];
   let number = 0;
-  for (const text of texts) {
+  // Only queries and changes of rows can be prepared by name in SQL.
+  for (const text of [...texts].filter((one) => !one.startsWith("TRUNCATE"))) {
     const name = `s${(number += 1)}`;
     const { text: translated, names } = translate(text);
     try {

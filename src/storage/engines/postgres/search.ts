@@ -234,7 +234,8 @@ function createMessageIndex(sql: Sql): MessageSteps {
   const forget = sql.prepare(`
     DELETE FROM message_index WHERE message_id IN (
       SELECT id FROM messages WHERE conversation_id = @conversationId)`);
-  const clear = sql.prepare("DELETE FROM message_index");
+  // Deleting millions of rows one by one would take longer than a statement may.
+  const clear = sql.prepare("TRUNCATE message_index");
   const transactions = sql.prepare<object, { own: number; oldest: number }>(`
     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) AS own,
       CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) AS oldest`);
