@@ -47,3 +47,36 @@ test("[CL111] a client with an old position is told that the log was restored, e
   await second.close();
   for (const dir of [dataDir, other]) rmSync(dir, { recursive: true });
 });
+
+test("[CL551] who followed the audit log past the backup gets each entry made since it was restored", {
+  skip: aboutTheFile,
+}, async () => {
+  const [dataDir, other] = [testDataDir(), testDataDir()];
+  const first = await startTestServer({ dataDir });
+  const { key } = first;
+  const add = async (server: TestServer, name: string): Promise<void> => {
+    assert.equal((await server.call("POST", "/user/api-keys", { key, body: { name } })).status, 201);
+  };
+  await add(first, "before the backup");
+  const file = join(dataDir, "all.tar.gz");
+  assert.equal((await parley(dataDir, ["backup", file])).code, 0);
+  for (const name of ["lost", "lost too"]) await add(first, name);
+  const { body } = await first.call("GET", "/user/audit", { key });
+  const ahead = String(body.data[0].number);
+  await first.close();
+  assert.equal((await parley(other, ["restore", file])).code, 0);
+  const second = await startTestServer({ dataDir: other });
+  for (const name of ["one", "two", "three"]) await add(second, name);
+  const stream = await fetch(`${second.url}/api/user/audit/stream`, {
+    headers: { Authorization: `Bearer ${key}`, "Last-Event-ID": ahead },
+  });
+  let text = "";
+  for await (const part of stream.body ?? []) {
+    text += Buffer.from(part as Uint8Array).toString();
+    if (text.includes('"three"')) break;
+  }
+  const names = [...text.matchAll(/"name":"(\w+)"/g)].map(([, name]) => name);
+  assert.deepEqual(names.filter((name) => /one|two|three/.test(name ?? "")), ["one", "two", "three"]);
+  await second.close();
+  for (const dir of [dataDir, other]) rmSync(dir, { recursive: true });
+});

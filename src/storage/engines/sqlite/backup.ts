@@ -77,6 +77,13 @@ export async function backupDatabase(dataDir: string, target: string): Promise<v
 /** More events than any log gets between two backups, and small compared to what a number holds. */
 const PASSED = 10_000_000;
 
+interface Position { logs: string; position: string }
+
+/** The columns with the newest position of each log; a backup of an older schema may lack some. */
+const POSITIONS = `
+  SELECT m.name AS logs, c.name AS position FROM sqlite_schema m JOIN pragma_table_info(m.name) c
+  WHERE m.type = 'table' AND c.name IN ('event_sequence', 'audit_number')`;
+
 /**
  * Moves every log past all positions given out since the backup: a client that returns with one of
  * them is told to load the history, and no id is given twice.
@@ -85,8 +92,8 @@ export function passPositions(path: string): void {
   const db = new Database(path);
   try {
     db.transaction(() => {
-      for (const logs of ["accounts", "conversations", "calls"]) {
-        db.prepare(`UPDATE ${logs} SET event_sequence = event_sequence + ? WHERE event_sequence > 0`)
+      for (const { logs, position } of db.prepare<[], Position>(POSITIONS).all()) {
+        db.prepare(`UPDATE ${logs} SET ${position} = ${position} + ? WHERE ${position} > 0`)
           .run(PASSED);
       }
     })();
