@@ -147,6 +147,7 @@ const HISTORY = Type.Object({
     "Variables the conversation started with; null if none.", { first_name: "Ada" })),
   external_identifier: Type.Optional(Type.String(about(
     "The customer's id in your system; only if it was started by generate-reply.", "cust-4711"))),
+  ended: Type.Boolean(about("True if it has ended; the next message continues it.", false)),
   desk: DeskState,
   desk_holder: Nullable(AuthorSchema, about("The person who answers; null if nobody, or nobody in "
     + "particular.")),
@@ -310,6 +311,7 @@ function readRoute({ conversations }: ConversationRouteOptions): Route {
         turn_ids: turnIds,
         position: formatPosition({ sequence, chars: 0 }),
         variables: Object.keys(variables).length > 0 ? variables : null,
+        ended: conversation.state === "ended",
         desk: conversation.desk.state,
         desk_holder: conversation.desk.holder,
         ...(conversation.externalIdentifier === null

@@ -84,6 +84,7 @@ export interface History {
   /** The turn that wrote each message; null: it is no reply. */
   turns: (number | null)[];
   position: string;
+  hasEnded: boolean;
   desk: Desk;
 }
 
@@ -222,12 +223,15 @@ export function createApi(origin: string): Api {
     typing: (conversation) =>
       void ask(`${root}/${conversation}/typing`, post({ typing: true })).catch(() => undefined),
     history: async (conversation) => {
-      const { history, turn_ids: turns, position, desk, desk_holder: holder } =
+      const { history, turn_ids: turns, position, ended, desk, desk_holder: holder } =
         await (await ask(`${root}/${conversation}`)).json() as {
-          history: Message[]; turn_ids: History["turns"]; position: string; desk: Desk["desk"];
-          desk_holder: { name: string } | null;
+          history: Message[]; turn_ids: History["turns"]; position: string; ended: boolean;
+          desk: Desk["desk"]; desk_holder: { name: string } | null;
         };
-      return { messages: history, turns, position, desk: { desk, person: holder?.name ?? null } };
+      return {
+        messages: history, turns, position, hasEnded: ended,
+        desk: { desk, person: holder?.name ?? null },
+      };
     },
     streamOf: (conversation) => `${root}/${conversation}/stream`,
   };

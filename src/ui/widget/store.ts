@@ -243,7 +243,9 @@ export function apply(talk: Talk, frame: Frame): Talk {
 }
 
 /** The talk as the server's history has it: after a gap the frames in between are gone. */
-export function fromHistory(talk: Talk, { messages, turns, position, desk }: History): Talk {
+export function fromHistory(
+  talk: Talk, { messages, turns, position, hasEnded, desk }: History,
+): Talk {
   const newest = messages.findLast(({ role }) => role === "user");
   const unsent = talk.items.filter((item) => isUnsent(item) && item.text !== newest?.content);
   const stored = messages.map(({ role, content, author, stopped, attachments, rating }, at): Item =>
@@ -259,6 +261,7 @@ export function fromHistory(talk: Talk, { messages, turns, position, desk }: His
     ...talk,
     ...desk,
     after: position,
+    hasEnded,
     away: desk.desk === "waiting" ? talk.settings?.away ?? null : null,
     items: [...stored, ...unsent],
   };

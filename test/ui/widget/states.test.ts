@@ -25,6 +25,11 @@ const send = async (uuid: string, message: string): Promise<void> => {
   const { status } = await server.call("POST", `/conversations/${uuid}/messages`, { body: { message } });
   assert.equal(status, 200);
 };
+const trim = async (): Promise<void> => {
+  const storage = await openBeside(server.dataDir);
+  await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
+  await storage.close();
+};
 /** The conversation the page is in, as soon as it watches one. */
 const conversationOf = async ({ page }: Seen): Promise<string> => {
   const request = await page.waitForRequest(/\/stream\?after=/);
@@ -42,9 +47,7 @@ test("[WG30] when the event log is no longer kept the history is shown, each lin
     const uuid = await found;
     await seen.page.keyboard.press("Escape");
     await send(uuid, "Second?");
-    const storage = await openBeside(server.dataDir);
-    await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
-    await storage.close();
+    await trim();
     answers("Three.");
     await send(uuid, "Third?");
     await seen.launcher.click();
@@ -190,6 +193,29 @@ test("[WG32] an ended conversation says so, and the next one is new", { skip, ti
       "Assistant: Hi!", "You: Hello again", "Assistant: Welcome back.",
     ]);
     assert.equal(await seen.page.getByText("has ended").isVisible(), false);
+  });
+});
+
+test("[WG862] a chat that comes back after the event log with its end is no longer kept says that it has ended", { skip, timeout }, async () => {
+  await withWidget(QUIET, async (seen) => {
+    const found = conversationOf(seen);
+    await open(seen);
+    const uuid = await found;
+    await seen.page.context().setOffline(true);
+    aheadMicros += 10 * MINUTES;
+    await server.app.features.conversations.sweep();
+    await trim();
+    await seen.page.context().setOffline(false);
+    await seen.page.getByText("This conversation has ended.").waitFor();
+    assert.equal(await seen.box.isVisible(), false);
+    // Continued elsewhere, it goes on here, too, even where that was missed.
+    await seen.page.context().setOffline(true);
+    answers("Good day.");
+    await send(uuid, "From another window");
+    await trim();
+    await seen.page.context().setOffline(false);
+    await seen.log.getByText("Good day.").waitFor();
+    assert.equal(await seen.box.isVisible(), true);
   });
 });
 
