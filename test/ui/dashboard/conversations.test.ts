@@ -44,6 +44,11 @@ const messages = (page: Page): Locator =>
   page.getByRole("list", { name: "Messages" }).getByRole("listitem");
 const texts = (page: Page): Promise<string[]> => messages(page).locator("p").allTextContents();
 const gone = (locator: Locator): Promise<void> => locator.waitFor({ state: "detached" });
+const trim = async (): Promise<void> => {
+  const storage = await openBeside(dataDir);
+  await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
+  await storage.close();
+};
 const answer = (...tokens: string[]): void => model.script(() => ({ tokens }));
 
 test("[DB50] [DB654] the conversation list: filters, live rows, a notice for readers further down, saved views, columns and a CSV file", { skip }, async () => {
@@ -365,9 +370,7 @@ test("[DB54] if the event log is no longer kept the history is loaded, and new e
   const uuid = await newConversation(server, assistant.uuid);
   answer("One.");
   await send(uuid, "First?");
-  const storage = await openBeside(dataDir);
-  await storage.trimLog(Number.MAX_SAFE_INTEGER, 100_000);
-  await storage.close();
+  await trim();
   answer("Two.");
   await send(uuid, "Second?");
   await withDashboard(async ({ page, go }) => {
@@ -378,6 +381,38 @@ test("[DB54] if the event log is no longer kept the history is loaded, and new e
     await messages(page).getByText("Three.").waitFor();
     assert.deepEqual(
       await texts(page), ["Hello", "First?", "One.", "Second?", "Two.", "Third?", "Three."]);
+  });
+});
+
+test("[DB1582] a conversation whose event log is no longer kept shows that it has ended, ratings that come, and what is said while its history is read", { skip }, async () => {
+  const uuid = await newConversation(server, assistant.uuid);
+  answer("One.");
+  await send(uuid, "First?");
+  assert.equal((await ask("POST", `/user/conversations/${uuid}/end`)).status, 200);
+  await trim();
+  const { turn_ids: turns } = (await server.call("GET", `/conversations/${uuid}`)).body;
+  await withDashboard(async ({ page, go }) => {
+    const [read, shown] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let reads = 0;
+    await page.route(`**/api/conversations/${uuid}`, async (route) => {
+      const response = await route.fetch();
+      // Another read is for the variables.
+      if ((reads += 1) === 2) read.resolve();
+      await shown.promise;
+      await route.fulfill({ response });
+    });
+    await go(`/conversations/${uuid}`);
+    await read.promise;
+    const rated = { body: { turn_id: turns.at(-1), rating: "up" } };
+    assert.equal((await server.call("POST", `/conversations/${uuid}/ratings`, rated)).status, 200);
+    shown.resolve();
+    await page.getByText("The conversation has ended.").waitFor();
+    await messages(page).nth(2).getByText("Rated helpful").waitFor();
+    answer("One.");
+    await send(uuid, "First?");
+    await messages(page).nth(4).waitFor();
+    await gone(page.getByText("The conversation has ended."));
+    assert.deepEqual(await texts(page), ["Hello", "First?", "One.", "First?", "One."]);
   });
 });
 

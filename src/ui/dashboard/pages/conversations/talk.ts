@@ -1,10 +1,10 @@
 // A conversation as its page holds it, and how each frame of its stream changes it. The log is read
-// from its beginning, so history and live events join without a gap; the history is loaded as a
-// whole only where the log is no longer kept.
+// from its beginning; where that is no longer kept the history is loaded, and the log read from the
+// position where the history ends.
 import type { Frame, paths } from "#client/client.ts";
 
 type History =
-  paths["/conversations/{uuid}"]["get"]["responses"][200]["content"]["application/json"]["history"];
+  paths["/conversations/{uuid}"]["get"]["responses"][200]["content"]["application/json"];
 
 export interface Item {
   role: "user" | "assistant" | "operator";
@@ -132,17 +132,14 @@ function applyToReply(items: Item[], frame: Frame, turn: number): void {
   }
 }
 
-const isSame = (one: Item | undefined, other: Item | undefined): boolean =>
-  one?.role === other?.role && one?.text === other?.text;
-
-/** The whole history, then what the stream brought since the gap, without duplicates. */
-export function withHistory(talk: Talk, history: History): Talk {
-  const whole = history.map(itemOf);
-  const stored = talk.items.filter(isStored);
-  let shared = Math.min(stored.length, whole.length);
-  const isEnd = (length: number): boolean => stored.slice(0, length).every((item, at) =>
-    isSame(item, whole[whole.length - length + at]));
-  while (!isEnd(shared)) shared -= 1;
-  const known = new Set(stored.slice(0, shared));
-  return { ...talk, items: [...whole, ...talk.items.filter((item) => !known.has(item))] };
-}
+/** After a gap the frames in between are gone: the history says what they led to. */
+export const fromHistory = (talk: Talk, { history, turn_ids: turns, ended }: History): Talk => ({
+  ...talk,
+  // As the list of conversations has it, which is loaded again after a gap, too.
+  aiEnabled: null,
+  hasEnded: ended,
+  items: history.map((message, at) => {
+    const turn = turns[at];
+    return typeof turn === "number" ? { ...itemOf(message), reply: turn } : itemOf(message);
+  }),
+});

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Frame } from "#client/client.ts";
 import { MISSED } from "#ui/dashboard/data/live.tsx";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { applyFrames, EMPTY, withHistory, type Talk } from "./talk.ts";
+import { applyFrames, EMPTY, fromHistory, type Talk } from "./talk.ts";
 
 export interface Watch {
   /** Null until the stream is there. */
@@ -56,20 +56,19 @@ export function useWatch(uuid: string): Watch {
         ...before, lostAt: isConnected ? null : before.lostAt ?? new Date(),
       }));
     };
-    const loadHistory = async (): Promise<void> => {
+    const startOver = async (): Promise<void> => {
       waiting.current = [];
-      setState((before) => ({ ...before, talk: EMPTY }));
       const params = { params: { path: { uuid } } };
-      const { history } = await unwrap(api.GET("/conversations/{uuid}", params));
+      const history = await unwrap(api.GET("/conversations/{uuid}", params));
       if (signal.aborted) return;
-      draw();
-      setState((before) => ({ ...before, talk: withHistory(before.talk ?? EMPTY, history) }));
+      setState((before) => ({ ...before, talk: fromHistory(before.talk ?? EMPTY, history) }));
+      return follow(history.position);
     };
     const fail = (error: unknown): void => {
       if (!signal.aborted) setState((before) => ({ ...before, error }));
     };
-    const follow = async (): Promise<void> => {
-      for await (const frame of api.watchConversation(uuid, { after: "0", signal, onState })) {
+    const follow = async (after: string): Promise<void> => {
+      for await (const frame of api.watchConversation(uuid, { after, signal, onState })) {
         if (frame.type.startsWith("typing_")) {
           const isTyping = frame.type === "typing_started"
             && (frame.by as { role?: string } | undefined)?.role === "visitor";
@@ -82,12 +81,12 @@ export function useWatch(uuid: string): Watch {
           setState((before) => before.isReadByVisitor === isRead
             ? before : { ...before, isReadByVisitor: isRead });
         }
-        if (frame.type === MISSED.type) loadHistory().catch(fail);
-        else waiting.current.push(frame);
+        if (frame.type === MISSED.type) return startOver();
+        waiting.current.push(frame);
         timer ??= setTimeout(draw, GATHER_MS);
       }
     };
-    follow().catch(fail);
+    follow("0").catch(fail);
     return () => {
       abort.abort();
       if (timer !== null) clearTimeout(timer);
