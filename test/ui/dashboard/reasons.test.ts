@@ -80,6 +80,14 @@ test("[DB1281] what is told behind a colon is translated too, where it is known"
   assert.deepEqual(inGerman(told.map(([english]) => english)), told.map(([, german]) => german));
 });
 
+test("[DB1583] a reason names languages in the reader's language", () => {
+  const names = ["German", "Norwegian", "Klingon of the North"];
+  assert.deepEqual(
+    inGerman(names.map((name) => `No speech engine of this server can speak ${name}.`)),
+    ["Deutsch", "Norwegisch", "Klingon of the North"]
+      .map((name) => `Keine Sprach-Engine dieses Servers kann ${name} sprechen.`));
+});
+
 test("[DB1282] a failed call's page says why in the reader's language", { skip, timeout: 120_000 }, async () => {
   assert.ok(browser && server);
   const { id } = await newAssistant(server, {

@@ -2,7 +2,7 @@
 // ../../codes.ts lists whole sentences; field errors consist of a subject and one of the rules
 // below. What neither covers stays in English.
 import { words } from "./format.ts";
-import { LANGUAGE, t } from "./texts.ts";
+import { fill, LANGUAGE, LOCALE, t } from "./texts.ts";
 
 const SUBJECT = "^(?:The (?:selected )?(?<name>.+?)|“(?<label>.+?)”)(?: field| format)? ";
 
@@ -31,7 +31,7 @@ function faultOf(message: string): string | null {
     const found = new RegExp(`${SUBJECT}${says}\\.$`).exec(message)?.groups;
     if (!found) continue;
     const { name = "", label = words(name), bound = "", least = "" } = found;
-    return t(text, { field: label, bound, least });
+    return fill(text, { field: label, bound, least });
   }
   return null;
 }
@@ -59,6 +59,16 @@ const FILLED: [says: RegExp, text: string][] = [
     t("The other side reported no result within {seconds} seconds.")],
   [/^the trunk answered (?<answer>.+)$/, t("the trunk answered {answer}")],
 ];
+const LETTERS = [..."abcdefghijklmnopqrstuvwxyz"];
+const LANGUAGE_CODES = LETTERS.flatMap((one) => LETTERS.map((other) => one + other));
+
+/** The server says English names: of a name that no code has in English, nothing better is known. */
+function languageSaid(name = ""): string {
+  const english = new Intl.DisplayNames("en", { type: "language" });
+  const code = LANGUAGE_CODES.find((one) => english.of(one) === name);
+  return (code && new Intl.DisplayNames(LOCALE, { type: "language" }).of(code)) ?? name;
+}
+
 /** A sentence of the list, and after the colon why it is so. */
 const REASONED = /^(?<what>.+?): (?<why>.+)\.$/s;
 
@@ -70,7 +80,7 @@ export function said(message: string): string {
   if (sentences.length > 1) return sentences.map(said).join(" ");
   for (const [says, text] of FILLED) {
     const values = says.exec(message)?.groups;
-    if (values) return t(text, values);
+    if (values) return fill(text, { ...values, language: languageSaid(values.language) });
   }
   return reasoned(message) ?? faultOf(message) ?? message;
 }

@@ -38,7 +38,7 @@ const lookUp = (text: string): string => {
 };
 
 /** `{name}` in a text is filled with the value of that name. */
-function fill(text: string, values: Values): string {
+export function fill(text: string, values: Values): string {
   return text.replaceAll(/\{(\w+)\}/g, (place, name: string) =>
     Object.hasOwn(values, name) ? amongOurs(String(values[name] ?? "")) : place);
 }
