@@ -62,7 +62,7 @@ const FILLED: [says: RegExp, text: string][] = [
 const LETTERS = [..."abcdefghijklmnopqrstuvwxyz"];
 const LANGUAGE_CODES = LETTERS.flatMap((one) => LETTERS.map((other) => one + other));
 
-/** The server says English names: of a name that no code has in English, nothing better is known. */
+/** The server says English names; one that no code has in English is left as it is. */
 function languageSaid(name = ""): string {
   const english = new Intl.DisplayNames("en", { type: "language" });
   const code = LANGUAGE_CODES.find((one) => english.of(one) === name);
