@@ -1,12 +1,11 @@
 // The sound of a call in this page, from a click until it is stopped: over a socket and the audio
 // thread of the talk page. Used by listening.ts and speaking.ts.
-import { ParleyError } from "#client/client.ts";
+import { isPassing, pause } from "#ui/dashboard/data/passing.ts";
 
 /** The server's code for a call that is over. */
 export const CLOSE_OVER = 1000;
 /** When this many frames of 20 ms wait to be played, they are no longer live: they are dropped. */
 const LATE_FRAMES_MAX = 50;
-const RETRY_MS = 500;
 
 /** The sound ends with `signal`: when it is stopped, or when the work given to `follow` is over. */
 export function openSound(
@@ -61,10 +60,6 @@ export function createQueue(port: MessagePort): { add(frame: ArrayBuffer): void;
   };
 }
 
-/** A failure of the network, or a server that is restarting. */
-const isPassing = (error: unknown): boolean =>
-  error instanceof ParleyError ? error.status >= 500 : error instanceof TypeError;
-
 interface Line {
   /** Each connection needs a ticket of its own. */
   askTicket(): Promise<string>;
@@ -85,16 +80,6 @@ export async function stayConnected(
     }
     if (signal.aborted) return;
     onState("lost");
-    await pause(RETRY_MS, signal);
+    await pause(signal);
   }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    }, { once: true });
-  });
 }

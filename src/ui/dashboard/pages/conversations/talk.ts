@@ -3,7 +3,7 @@
 // position where the history ends.
 import type { Frame, paths } from "#client/client.ts";
 
-type History =
+export type History =
   paths["/conversations/{uuid}"]["get"]["responses"][200]["content"]["application/json"];
 
 export interface Item {

@@ -2,8 +2,9 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Frame } from "#client/client.ts";
 import { MISSED } from "#ui/dashboard/data/live.tsx";
+import { isPassing, pause } from "#ui/dashboard/data/passing.ts";
 import { unwrap, useApi } from "#ui/dashboard/data/session.tsx";
-import { applyFrames, EMPTY, fromHistory, type Talk } from "./talk.ts";
+import { applyFrames, EMPTY, fromHistory, type History, type Talk } from "./talk.ts";
 
 export interface Watch {
   /** Null until the stream is there. */
@@ -33,10 +34,9 @@ function readIn({ type, by }: Frame): boolean | null {
 
 export function useWatch(uuid: string): Watch {
   const api = useApi();
-  const [state, setState] = useState<Omit<Watch, "receive">>(
-    {
-      talk: null, lostAt: null, error: null, typingUntil: 0, isReadByVisitor: false,
-    });
+  const [state, setState] = useState<Omit<Watch, "receive">>({
+    talk: null, lostAt: null, error: null, typingUntil: 0, isReadByVisitor: false,
+  });
   const waiting = useRef<Frame[]>([]);
   const receive = useCallback((frame: Frame) => setState((before) => ({
     ...before, talk: before.talk && applyFrames(before.talk, [frame]),
@@ -56,10 +56,18 @@ export function useWatch(uuid: string): Watch {
         ...before, lostAt: isConnected ? null : before.lostAt ?? new Date(),
       }));
     };
+    const readHistory = async (): Promise<History> => {
+      try {
+        return await unwrap(api.GET("/conversations/{uuid}", { params: { path: { uuid } }, signal }));
+      } catch (error) {
+        if (signal.aborted || !isPassing(error)) throw error;
+      }
+      onState(false);
+      return pause(signal).then(readHistory);
+    };
     const startOver = async (): Promise<void> => {
       waiting.current = [];
-      const params = { params: { path: { uuid } } };
-      const history = await unwrap(api.GET("/conversations/{uuid}", params));
+      const history = await readHistory();
       if (signal.aborted) return;
       setState((before) => ({ ...before, talk: fromHistory(before.talk ?? EMPTY, history) }));
       return follow(history.position);
