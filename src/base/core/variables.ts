@@ -11,8 +11,7 @@ type Variables = Record<string, string>;
 const NAME = /^[^{}\p{Cc}]+$/u;
 
 const isName = (name: string): boolean =>
-  NAME.test(name) && !isUnsafeKey(name)
-    && !isLonger(name, LIMITS.variableNameCharsMax);
+  NAME.test(name) && !isUnsafeKey(name) && !isLonger(name, LIMITS.variableNameCharsMax);
 
 /** Objects and lists become JSON text; null: the name has no value. */
 const textOf = (value: unknown): string | null => {

@@ -147,37 +147,35 @@ export function createRecordings(options: RecordingOptions): Recordings {
   const { isSigned, linkOf } = createLinks(options);
   const keeper = createKeeper(options);
   const kinds = format === "wav" ? KINDS : KINDS.toReversed();
+  const repairHere = async (file: string): Promise<boolean> => {
+    const hasSound = await repairWav(join(folder, file));
+    if (!hasSound) await keeper.leave(file);
+    return hasSound;
+  };
   /** Null: it cannot be seen whether it has sound, so it is left as it is. */
-  const repaired = async (file: string): Promise<boolean | null> => {
+  const attempt = async (file: string, work = repairHere): Promise<boolean | null> => {
     try {
-      const hasSound = await repairWav(join(folder, file));
-      if (!hasSound) await keeper.leave(file);
-      return hasSound;
+      return await work(file);
     } catch (error) {
       log.warn({ err: error, recording: file }, "could not repair an incomplete recording");
       return null;
     }
   };
-  const repair = async (file: string): Promise<boolean> => await repaired(file) ?? true;
+  const repairAnywhere = async (file: string): Promise<boolean> => {
+    const path = join(folder, file);
+    if (await isThere(path) || await files.fetch(nameOf(file), path)) return repairHere(file);
+    return options.mayBeElsewhere;
+  };
   return {
     folder,
     linkOf,
-    repair,
-    mend: async (file) => {
-      try {
-        const path = join(folder, file);
-        if (await isThere(path) || await files.fetch(nameOf(file), path)) return await repair(file);
-        return options.mayBeElsewhere;
-      } catch (error) {
-        log.warn({ err: error, recording: file }, "could not repair an incomplete recording");
-        return true;
-      }
-    },
+    repair: async (file) => await attempt(file) ?? true,
+    mend: async (file) => await attempt(file, repairAnywhere) ?? true,
     keep: keeper.keep,
     takeUp: async () => {
       // Listed synchronously: files that come later belong to calls in progress.
       const left = readdirSync(folder).filter((name) => name.endsWith(SUFFIX));
-      for (const file of left) if (await repaired(file)) await keeper.keep(file);
+      for (const file of left) if (await attempt(file)) await keeper.keep(file);
     },
     retry: async () => {
       for (const file of [...keeper.waiting]) {
