@@ -1,25 +1,18 @@
-// Proofs that are too long for every test run (`npm run prove`): the long forms of some tests; or,
-// by name, all tests below the UI over PostgreSQL (`-- postgres`), and those that use only HTTP and
-// sockets with three nodes behind a proxy that picks another one each time (`-- nodes`); with
-// `short` after it, a handful of either, as test/cluster/proofs.test.ts runs them.
+// Proofs that are too long for every test run (`npm run prove`): the long forms of tests below the
+// UI. Or, by name: all tests of pages in their long forms (`-- pages`); all tests below the UI over
+// PostgreSQL (`-- postgres`), or those that use only HTTP and sockets with three nodes behind a
+// proxy that picks another one each time (`-- nodes`); with `short` after one of the last two, a
+// handful of it, as test/cluster/proofs.test.ts runs them.
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { importsOf } from "#support/runner/imports.ts";
 
-const LONG = [
-  "test/storage/money.test.ts", "test/storage/lost-connections.test.ts",
-  "test/cluster/cluster-money.test.ts", "test/cluster/cluster-streams.test.ts",
-  "test/features/calls/voice/settings.test.ts", "test/features/webhooks/crash.test.ts",
-  "test/providers/carriers/sip/baresip.test.ts", "test/providers/carriers/sip/line.test.ts",
-  "test/providers/carriers/sip/tone-keys.test.ts",
-  "test/providers/carriers/sip/baresip-killed.test.ts", "test/features/campaigns/crash.test.ts",
-  "test/features/campaigns/dialler.test.ts", "test/app/package.test.ts",
-  "test/ui/dashboard/desk-crash.test.ts", "test/storage/crash.test.ts",
-  "test/cli/move-stopped.test.ts", "test/features/leads/import-crash.test.ts",
-  "test/features/knowledgebases/documents.test.ts", "test/providers/carriers/sip/load.test.ts",
-  "test/features/conversations/desk-crash.test.ts", "test/providers/speech/loudness.test.ts",
-  "test/ui/talk-page.test.ts", "test/ui/talk-peer.test.ts", "test/edge/repeatable.test.ts",
-];
+const TESTS = globSync("test/**/*.test.ts").toSorted();
+const isOfPages = (file: string): boolean => file.startsWith("test/ui/");
+
+/** Tests with a long form. */
+const inProof = (): string[] => TESTS.filter((file) => !isOfPages(file)
+  && importsOf(".", file).some(({ target }) => target === "test/support/proof.ts"));
 
 /**
  * Left out over PostgreSQL, by reason. Tests about SQLite's file within other test files skip
@@ -123,16 +116,19 @@ function reachesStore(file: string, seen = new Set<string>()): boolean {
 
 function overPostgres(): string[] {
   const left = globSync(Object.values(NOT_OVER_POSTGRES).flat());
-  return globSync("test/**/*.test.ts").toSorted().filter((file) =>
-    !file.startsWith("test/ui/") && !left.includes(file) && reachesStore(file));
+  return TESTS.filter((file) => !isOfPages(file) && !left.includes(file) && reachesStore(file));
 }
 
 const isShort = process.argv[3] === "short";
 const RUNS: Record<string, () => boolean> = {
   long: () => run({
-    files: LONG, timeoutMs: LONG_MS, env: { PROOF: "long" }, concurrency: 1, skips: [],
+    files: inProof(), timeoutMs: LONG_MS, env: { PROOF: "long" }, concurrency: 1, skips: [],
   })
     && spawnSync("npm", ["run", "-s", "asterisk"], { stdio: "inherit" }).status === 0,
+  pages: () => run({
+    files: TESTS.filter(isOfPages), timeoutMs: LONG_MS, env: { PROOF: "long" }, concurrency: 2,
+    skips: [],
+  }),
   postgres: () => run({
     files: isShort ? SHORT.postgres : overPostgres(), timeoutMs: FILE_MS, env: { ENGINE: "postgres" },
     concurrency: 2, skips: [],

@@ -19,9 +19,9 @@ import { assertReplies } from "#support/first-reply.ts";
 import type * as Client from "#client/client.ts";
 import { entryOf } from "#scripts/entry.js";
 import { trimPackages } from "#cli/trimming.js";
+import { IS_PROOF } from "#support/proof.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const IS_LONG = process.env.PROOF === "long";
 /** It is 102 where this was written; a library that came in with everything adds ten. */
 const RESIDENT_MB_MAX = 115;
 const run = promisify(execFile);
@@ -39,7 +39,7 @@ before(async () => {
   await run("npm", ["pack", "--pack-destination", folder], { cwd: ROOT });
   const [tarball = ""] = readdirSync(folder).filter((file) => file.endsWith(".tgz"));
   writeFileSync(join(folder, "package.json"), '{ "private": true, "type": "module" }');
-  if (IS_LONG) {
+  if (IS_PROOF) {
     await run("npm", ["install", "--no-audit", "--no-fund", `./${tarball}`], { cwd: folder });
     return;
   }

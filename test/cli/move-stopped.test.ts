@@ -14,6 +14,7 @@ import { move, newDatabase, newDir, newFolder } from "#support/databases/moving.
 import { type VirginDatabase } from "#support/databases/virgin-database.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { CLI, parley } from "#support/process.ts";
+import { IS_PROOF } from "#support/proof.ts";
 
 const skip = withoutPostgres;
 
@@ -158,7 +159,7 @@ test("[CL121] a database that fills up or disappears aborts a move with a messag
   assert.equal((await move(dataDir, database)).code, 0);
 });
 
-const SHARES = process.env.PROOF === "long" ? [0.6, 0.8, 0.95] : [0.6 + Math.random() * 0.4];
+const SHARES = IS_PROOF ? [0.6, 0.8, 0.95] : [0.6 + Math.random() * 0.4];
 
 test("[CL88] killed at any moment, a move is done or not done", { skip }, async () => {
   const { dataDir } = newFolder();

@@ -8,10 +8,10 @@ import { startPostgresPair, type PostgresPair } from "#support/databases/postgre
 import { withoutPostgres } from "#support/engines.ts";
 import { withoutNats } from "#support/nodes/nats.ts";
 import { startNodeProcesses, type NodeProcesses } from "#support/nodes/node-processes.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
 
-const IS_PROOF = process.env.PROOF === "long";
 const CLIENTS = IS_PROOF ? 24 : 6;
 const SENDS = IS_PROOF ? 400 : 8;
 const KILLS = IS_PROOF ? 60 : 2;

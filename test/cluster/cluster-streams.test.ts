@@ -9,9 +9,9 @@ import { askUntil } from "#support/asking.ts";
 import { withoutPostgres } from "#support/engines.ts";
 import { withoutNats } from "#support/nodes/nats.ts";
 import { startNodeProcesses, type NodeProcesses } from "#support/nodes/node-processes.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
-const IS_PROOF = process.env.PROOF === "long";
 const CONVERSATIONS = IS_PROOF ? 16 : 4;
 const SENDS = IS_PROOF ? 200 : 6;
 const WATCHERS = IS_PROOF ? 4 : 2;

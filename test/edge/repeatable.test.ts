@@ -14,12 +14,13 @@ import { documentOf, operationsOf } from "#support/document.ts";
 import { isOverPostgres } from "#support/engines.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 import { startProcess } from "#support/process.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { assistantBody, newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 import { trunkBody } from "#support/sip/sip-trunks.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 /** Starts take half a second each. */
-const LIVES = process.env.PROOF === "long" ? 60 : 4;
+const LIVES = IS_PROOF ? 60 : 4;
 const HOUR_MS = 3_600_000;
 const PHONE = "+4366012345678";
 const system = createManualSystem();

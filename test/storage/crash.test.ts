@@ -7,6 +7,7 @@ import { accountEvent } from "#support/account-events.ts";
 import { ask, callApi } from "#support/api.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { startProcess, type Running } from "#support/process.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
@@ -56,7 +57,7 @@ test("[TL15] killed while an endpoint works, a call is reported as unknown and n
 });
 
 /** A first time may be forgiven where a second is not; `npm run prove` goes on for longer. */
-const KILLS = process.env.PROOF === "long" ? 4 : 2;
+const KILLS = IS_PROOF ? 4 : 2;
 
 test("[KB14] killed while reading, however often, a server reads the document again after restart", async () => {
   const site = await startEndpoint();

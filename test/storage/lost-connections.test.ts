@@ -15,8 +15,8 @@ import { askUntil } from "#support/asking.ts";
 import { createWorld, system as world } from "#support/databases/contract-world.ts";
 import { startCuttingProxy } from "#support/databases/cutting-proxy.ts";
 import { databaseAt, withoutPostgres, type TestDatabase } from "#support/engines.ts";
+import { IS_PROOF } from "#support/proof.ts";
 
-const IS_PROOF = process.env.PROOF === "long";
 const STORM_MS = IS_PROOF ? 120_000 : 6000;
 /** With so much of each a short storm is over, on a quick machine; without the least it goes on. */
 const ENOUGH = { answered: 200, ended: 40, cut: 2 };

@@ -8,6 +8,7 @@ import { databasePath, openForInspection } from "#storage/engines/sqlite/databas
 import { ask } from "#support/api.ts";
 import { databaseAt, withoutPostgres } from "#support/engines.ts";
 import { runCli, startProcess, type Running } from "#support/process.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import {
   assistantBody, newAssistant, newConversation, startTestServer, testDataDir,
 } from "#support/server.ts";
@@ -111,7 +112,6 @@ test("[BL209] a price of 0 turns billing off: no balance needed, nothing reserve
 });
 
 /** `npm run prove` runs this longer than the suite has time for. */
-const IS_PROOF = process.env.PROOF === "long";
 const KILLS = IS_PROOF ? 30 : 3;
 const CLIENTS = IS_PROOF ? 16 : 10;
 const SENDS_PER_CLIENT = IS_PROOF ? 400 : 16;

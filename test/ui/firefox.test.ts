@@ -6,6 +6,7 @@ import { getDocument } from "pdfjs-dist/legacy/build/pdf.mjs";
 import { startDashboard } from "#support/pages/dashboard-page.ts";
 import { noFirefox } from "#support/pages/firefox.ts";
 import { isAnswered, open, startWorld } from "#support/pages/widget-page.ts";
+import { onlyProof } from "#support/proof.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 process.env.TEST_BROWSER = "firefox";
@@ -19,7 +20,7 @@ after(async () => {
   await widget.close();
 });
 
-test("[FX1] in Firefox the dashboard is live in several tabs at once", { skip }, async () => {
+test("[FX1] in Firefox the dashboard is live in several tabs at once", { skip: skip || onlyProof }, async () => {
   await dashboard.withDashboard(async ({ page }) => {
     const second = await page.context().newPage();
     await second.goto(`${dashboard.server.url}/livez`);
@@ -76,7 +77,7 @@ test("[FX3] in Firefox a day in a list's filters is fully readable at 1280 px", 
   });
 });
 
-test("[DB700] in Firefox a printed conversation starts on the first page, not below an empty one", { skip }, async () => {
+test("[DB700] in Firefox a printed conversation starts on the first page, not below an empty one", { skip: skip || onlyProof }, async () => {
   const { model, server, withDashboard } = dashboard;
   model.script(() => ({ tokens: ["Line\n\n".repeat(20)] }));
   const { uuid } = await newAssistant(server, { initial_message: "Good morning." });

@@ -9,11 +9,11 @@ import {
   ALL_FREE, LOW_CONTRAST, noBrowser, openBrowser, until, WATCH,
   type BrowserKind, type Microphone, type TestBrowser,
 } from "#support/pages/browser.ts";
+import { onlyProof } from "#support/proof.ts";
 import { newAssistant, startTestServer } from "#support/server.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = noBrowser();
-const notLong = process.env.PROOF !== "long" && "it needs the whole browser: npm run prove";
 const model = await startScriptedModel();
 /** Where nobody needs to be understood. */
 const server = await startTestServer({
@@ -237,7 +237,7 @@ test("[UI5] a call ends when its microphone is lost or its page is left, and the
   });
 });
 
-test("[UI5] a page left in a call and restored from the back/forward cache says that the call is over", { skip: skip || notLong, timeout: 180_000 }, async () => {
+test("[UI5] a page left in a call and restored from the back/forward cache says that the call is over", { skip: skip || onlyProof, timeout: 180_000 }, async () => {
   await withPageOf("beeps", "whole", async (page) => {
     await press(page, "Start the call");
     await inState(page, "listening");

@@ -22,12 +22,12 @@ import { microphoneOf } from "#support/pages/microphone.ts";
 import { readTape, TAPE, type PageTape } from "#support/pages/page-tape.ts";
 import { startUdpProxy } from "#support/pages/udp-proxy.ts";
 import { openPage, startHost } from "#support/pages/widget-page.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { createReceived } from "#support/received.ts";
 import { newAssistant, startTestServer, type TestServer } from "#support/server.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 const skip = noBrowser();
-const IS_PROOF = process.env.PROOF === "long";
 const folder = mkdtempSync(join(tmpdir(), "parley-peer-"));
 const model = await startScriptedModel();
 const port = await freePorts();

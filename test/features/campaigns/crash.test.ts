@@ -7,6 +7,7 @@ import { createSystem } from "#core/system.ts";
 import { ask } from "#support/api.ts";
 import { auditBeside } from "#support/databases/beside.ts";
 import { startProcess, type Running } from "#support/process.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { assistantBody, startTestServer, testDataDir } from "#support/server.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
@@ -21,7 +22,6 @@ const ENV = {
   PARLEY_SPEECH: "loopback", PARLEY_CALL_PRICE: "0.001", PARLEY_MODEL_URL: model.url,
 };
 const ENDINGS = ["0001", "0002", "0003", "0005", "0042"];
-const IS_PROOF = process.env.PROOF === "long";
 const KILLS = IS_PROOF ? 5 : 3;
 const PARALLEL = 3;
 /** Enough for each life to have somebody to call: whom a kill cut off waits for minutes. */

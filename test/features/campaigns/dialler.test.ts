@@ -8,13 +8,14 @@ import { endOf, paceOf, periodsOf } from "#features/campaigns/figures.ts";
 import {
   campaignOf, createWorld, type Dialled, type Fate, type World,
 } from "#support/calls/campaigns-by-clock.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { assistantBody } from "#support/server.ts";
 
 const MINUTE = 60_000;
 /** Three minutes each on average: more than any plan needs. */
 const STEPS_MAX = 100_000;
 /** Each is days of calling, and a second or two of a core. */
-const RUNS = process.env.PROOF === "long" ? 200 : 4;
+const RUNS = IS_PROOF ? 200 : 4;
 
 /** Minute and day of the zone's calendar, computed in another way than the program does. */
 function localTime(at: number, zone: string): { minute: number; day: string } {

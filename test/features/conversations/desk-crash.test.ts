@@ -6,9 +6,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { test } from "node:test";
 import { ask, callApi } from "#support/api.ts";
 import { startProcess } from "#support/process.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { testDataDir } from "#support/server.ts";
 
-const IS_PROOF = process.env.PROOF === "long";
 const KILLS = IS_PROOF ? 5 : 2;
 const MESSAGES = 40;
 

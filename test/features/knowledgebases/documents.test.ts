@@ -15,6 +15,7 @@ import {
   makeUnicodePdf, pdfBomb, pdfOfManyOperators,
 } from "#support/documents/documents.ts";
 import { assertLinear } from "#support/growth.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { testDataDir } from "#support/server.ts";
 
 const folder = testDataDir();
@@ -187,7 +188,7 @@ test("[KB138] a PDF with glyph codes instead of letters is not read as text; one
 });
 
 /** Each is an item of its page; more take longer, and no other way. */
-const OPERATORS = process.env.PROOF === "long" ? 3_000_000 : 1_000_000;
+const OPERATORS = IS_PROOF ? 3_000_000 : 1_000_000;
 
 test("[EX6] decompression bombs cost one document: the server stays small and responsive, others are read", async () => {
   const good = makePdf([flow(["An honest document."])]);

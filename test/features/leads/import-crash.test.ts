@@ -6,9 +6,9 @@ import { test } from "node:test";
 import { accountEvent } from "#support/account-events.ts";
 import { ask, callApi } from "#support/api.ts";
 import { startProcess, type Running } from "#support/process.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
 
-const IS_PROOF = process.env.PROOF === "long";
 const ROWS = IS_PROOF ? 20_000 : 10_000;
 const KILLS = IS_PROOF ? 2 : 1;
 const PER_PAGE = 100;

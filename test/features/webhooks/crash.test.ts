@@ -1,5 +1,5 @@
 // Webhooks of the real process to receivers that fail a third of the time, while it is killed again
-// and again: nothing is lost, nothing out of order, little twice. `PROOF=long` is the whole proof.
+// and again: nothing is lost, nothing out of order, little twice. `npm run prove` does it whole.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
@@ -8,14 +8,14 @@ import { test } from "node:test";
 import { Webhook } from "standardwebhooks";
 import { askUntil } from "#support/asking.ts";
 import { startProcess, type Running } from "#support/process.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver, type Received } from "#support/webhook-receiver.ts";
 
-const isLong = process.env.PROOF === "long";
-const ENDPOINTS = isLong ? 20 : 4;
-const MESSAGES = isLong ? 2500 : 100;
-const KILLS = isLong ? 20 : 2;
+const ENDPOINTS = IS_PROOF ? 20 : 4;
+const MESSAGES = IS_PROOF ? 2500 : 100;
+const KILLS = IS_PROOF ? 20 : 2;
 const SENDERS = 8;
 const DUPLICATES_MAX = 0.01;
 

@@ -8,6 +8,7 @@ import { createEmbeddedVoices, espeakMissing } from "#providers/speech/embedded/
 import { createLevel, levelled, TARGET_LUFS } from "#providers/speech/levelled.ts";
 import { speakWhole } from "#providers/speech/opening.ts";
 import type { SynthesisOptions, Synthesizer } from "#providers/speech/port.ts";
+import { IS_PROOF } from "#support/proof.ts";
 
 const voices = createEmbeddedVoices(createLogger("silent"));
 const awake = setInterval(() => undefined, 1000);
@@ -71,7 +72,6 @@ test("[SP172] loudness is measured like EBU R 128, at any rate", () => {
 
 /** Each voice at one of them, or, in the long form, at both. */
 const RATES = [8000, 16_000];
-const IS_PROOF = process.env.PROOF === "long";
 
 test("[SP173] every embedded voice is at -23 LUFS ±1 from its first sentence on, and none clips", async () => {
   const level = createLevel();

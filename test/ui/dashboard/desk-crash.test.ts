@@ -11,11 +11,12 @@ import { freePorts } from "#support/free-ports.ts";
 import { noBrowser, openBrowser, type TestBrowser } from "#support/pages/browser.ts";
 import { askForPerson, type Seen, startHost } from "#support/pages/widget-page.ts";
 import { startProcess } from "#support/process.ts";
+import { onlyProof } from "#support/proof.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 // The suite has its quiet form in inbox.test.ts and the kill over HTTP in desk-crash.test.ts.
-const skip = noBrowser() || (process.env.PROOF !== "long" && "it is long: npm run prove");
+const skip = noBrowser() || onlyProof;
 const KILLS = 5;
 const ROUNDS = 2 * KILLS + 2;
 const NAMES = ["Ana", "Ben"] as const;

@@ -7,6 +7,7 @@ import { outreachOf } from "#support/calls/outreach.ts";
 import { placedCalls } from "#support/carriers/placed-calls.ts";
 import { noBrowser, until } from "#support/pages/browser.ts";
 import { cutHeadings, drawn, startDashboard } from "#support/pages/dashboard-page.ts";
+import { onlyProof } from "#support/proof.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
@@ -205,7 +206,7 @@ test("[DB754] an assistant's options are sorted by name: knowledgebases, tools, 
   }, { key });
 });
 
-test("[DB774] at 1360 px calls and conversations show an assistant's name whole and sentences of last words", { skip }, async () => {
+test("[DB774] at 1360 px calls and conversations show an assistant's name whole and sentences of last words", { skip: skip || onlyProof }, async () => {
   const name = "Harbour help desk";
   const words = "We open at nine; park behind us";
   const { uuid } = await newAssistant(server, { name, status: "active", initial_message: words });
@@ -228,7 +229,7 @@ test("[DB774] at 1360 px calls and conversations show an assistant's name whole 
   }
 });
 
-test("[DB775] at 1280 px lists show names, addresses and built-in words of two lines whole", { skip }, async () => {
+test("[DB775] at 1280 px lists show names, addresses and built-in words of two lines whole", { skip: skip || onlyProof }, async () => {
   const { key } = await server.newAccount();
   const made = async (path: string, body: object): Promise<number> => {
     const answer = await server.call("POST", `/user/${path}`, { body, key });
@@ -271,7 +272,7 @@ test("[DB775] at 1280 px lists show names, addresses and built-in words of two l
   }
 });
 
-test("[DB776] at 1280 px labels and directions of calls break no word in German", { skip }, async () => {
+test("[DB776] at 1280 px labels and directions of calls break no word in German", { skip: skip || onlyProof }, async () => {
   const { uuid } = await newAssistant(server, { status: "active" });
   await server.call("POST", "/user/try_call", { body: { assistant_id: uuid, lines: ["When?"] } });
   await withDashboard(async ({ page, go }) => {
@@ -290,7 +291,7 @@ test("[DB776] at 1280 px labels and directions of calls break no word in German"
   }, { context: { locale: "de-DE" } });
 });
 
-test("[DB778] at 1200 px the headings of calls and conversations are whole, and an assistant's name", { skip }, async () => {
+test("[DB778] at 1200 px the headings of calls and conversations are whole, and an assistant's name", { skip: skip || onlyProof }, async () => {
   const name = "Harbour help desk";
   const { uuid } = await newAssistant(server, { name, status: "active" });
   await newConversation(server, uuid);

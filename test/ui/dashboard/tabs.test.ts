@@ -6,6 +6,7 @@ import type { BrowserContext, Page, WebSocket } from "playwright-core";
 import { memberOf, PASSWORD } from "#support/members.ts";
 import { noBrowser } from "#support/pages/browser.ts";
 import { seriousOf, startDashboard } from "#support/pages/dashboard-page.ts";
+import { onlyProof } from "#support/proof.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
@@ -15,7 +16,7 @@ after(close);
 /** More than there are connections, each with two streams: the account's and its conversation's. */
 const TABS = 8;
 
-test("[DB562] many tabs are live at once, each with a conversation open", { skip, timeout: 180_000 }, async () => {
+test("[DB562] many tabs are live at once, each with a conversation open", { skip: skip || onlyProof, timeout: 180_000 }, async () => {
   const { uuid } = await newAssistant(server);
   const conversation = await newConversation(server, uuid);
   await withDashboard(async ({ page }) => {

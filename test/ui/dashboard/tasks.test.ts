@@ -13,6 +13,7 @@ import { makePdf } from "#support/documents/documents.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { noBrowser } from "#support/pages/browser.ts";
 import { startDashboard } from "#support/pages/dashboard-page.ts";
+import { onlyProof } from "#support/proof.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 import {
   startStripeServer, STRIPE_KEY, STRIPE_SECRET, stripeReport,
@@ -267,7 +268,7 @@ async function ended(id: number, key = server.key): Promise<Record<string, unkno
   }
 }
 
-test("[DB470] no task takes more clicks than before, and a failed call's page says why in two", { skip }, async () => {
+test("[DB470] no task takes more clicks than before, and a failed call's page says why in two", { skip: skip || onlyProof }, async () => {
   model.script(() => ({ tokens: ["From nine ", "to five."] }));
   const { uuid } = await newAssistant(server, { name: "Night porter" });
   const { id: caller } = await newAssistant(server, {

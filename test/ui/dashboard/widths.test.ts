@@ -5,6 +5,7 @@ import type { Locator, Page } from "playwright-core";
 import { askUntil } from "#support/asking.ts";
 import { noBrowser } from "#support/pages/browser.ts";
 import { overhangOf, startDashboard } from "#support/pages/dashboard-page.ts";
+import { onlyProof } from "#support/proof.ts";
 import { newAssistant, newConversation } from "#support/server.ts";
 
 const skip = noBrowser();
@@ -19,7 +20,7 @@ const cutIn = (page: Page): Promise<unknown> => page.evaluate(`
     .filter((element) => element.scrollWidth > element.clientWidth)
     .map((element) => element.textContent)`);
 
-test("[DB545] at 1280 px lists truncate no number, amount or state, and a long name does not widen a phone's page", { skip }, async () => {
+test("[DB545] at 1280 px lists truncate no number, amount or state, and a long name does not widen a phone's page", { skip: skip || onlyProof }, async () => {
   model.script(() => ({ tokens: ["At nine."] }));
   await server.app.features.accounts.credit(server.accountId, 20_000_000);
   const { uuid } = await newAssistant(server, { name: "Front desk of Harbour Bikes", status: "active" });
@@ -65,7 +66,7 @@ const SPACED = `{
   document.adoptedStyleSheets.push(sheet);
 }`;
 
-test("[DB710] at 320 px (400 % zoom) a lead's number is whole, and with wider letter spacing the states of calls are", { skip }, async () => {
+test("[DB710] at 320 px (400 % zoom) a lead's number is whole, and with wider letter spacing the states of calls are", { skip: skip || onlyProof }, async () => {
   const { id: caller } = await newAssistant(server, {
     type: "outbound", status: "active", post_call_evaluation: false,
   });
@@ -96,7 +97,7 @@ test("[DB710] at 320 px (400 % zoom) a lead's number is whole, and with wider le
   });
 });
 
-test("[DB750] at 1280 px column headings and built-in words in lists are whole in German, and in English with wider letter spacing", { skip }, async () => {
+test("[DB750] at 1280 px column headings and built-in words in lists are whole in German, and in English with wider letter spacing", { skip: skip || onlyProof }, async () => {
   await newAssistant(server, { name: "Ada", type: "outbound" });
   await server.call("POST", "/user/invitations", { body: { email: "ben@example.org", role: "operator" } });
   for (const locale of ["de-DE", "en-US"]) {
@@ -121,7 +122,7 @@ test("[DB750] at 1280 px column headings and built-in words in lists are whole i
   }
 });
 
-test("[DB593] at 360 px lists truncate no phone number, time, state or button, in German too; at 320 px the open tab is in view", { skip }, async () => {
+test("[DB593] at 360 px lists truncate no phone number, time, state or button, in German too; at 320 px the open tab is in view", { skip: skip || onlyProof }, async () => {
   const { id: caller } = await newAssistant(server, {
     type: "outbound", status: "active", post_call_evaluation: false,
   });

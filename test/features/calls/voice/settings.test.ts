@@ -7,6 +7,7 @@ import { reduceTurn, START } from "#features/calls/voice/turns/turn-taker.ts";
 import type { CallerStep } from "#providers/carriers/loopback.ts";
 import { isNoiseFiltered } from "#features/calls/voice/settings.ts";
 import { lines, playCall, VOICE_SETTINGS, wordsOnRecord } from "#support/calls/calls-by-clock.ts";
+import { IS_PROOF } from "#support/proof.ts";
 
 const QUIET: CallerStep[] = [{ waitMs: 3_000_000 }];
 const { endpoint } = VOICE_SETTINGS;
@@ -288,7 +289,7 @@ test("[VL32] half an hour of talk runs on the virtual clock, with the same resul
     answer: (question) => `You asked: ${question} And here is the answer to it in full.`,
   });
   const verdicts = new Set<string>();
-  const runs = process.env.PROOF === "long" ? 100 : 2;
+  const runs = IS_PROOF ? 100 : 2;
   let lengthMs = 0;
   for (let run = 0; run < runs; run += 1) {
     const played = play();

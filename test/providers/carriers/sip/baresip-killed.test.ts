@@ -10,13 +10,14 @@ import { askUntil } from "#support/asking.ts";
 import { parseWav } from "#support/calls/wav.ts";
 import { freePorts } from "#support/free-ports.ts";
 import { runCli, startProcess } from "#support/process.ts";
+import { onlyProof } from "#support/proof.ts";
 import { assistantBody, testDataDir } from "#support/server.ts";
 import { noBaresip, RATE, startBaresip, type Baresip } from "#support/sip/baresip.ts";
 import { trunkBody, TRUNKS } from "#support/sip/sip-trunks.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
 /** Half a minute for what the tests of warm transfers show with numbers: recovered after a kill. */
-const skip = process.env.PROOF === "long" ? noBaresip() : "npm run prove runs it";
+const skip = onlyProof || noBaresip();
 /** Longer than beats of a call are apart: until the last one it is known to have lasted. */
 const TALK_MS = 8000;
 const NUMBERS = { caller: "+14155550181", out: "+14155550182", colleague: "+14155550183" };

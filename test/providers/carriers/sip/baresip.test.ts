@@ -11,6 +11,7 @@ import { askUntil } from "#support/asking.ts";
 import { levelAt, sineOf } from "#support/calls/spectrum.ts";
 import { heardIn, stretches, type Stretch } from "#support/calls/stretches.ts";
 import { MicrophoneSocket } from "#support/pages/microphone-socket.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { createReceived } from "#support/received.ts";
 import { noBaresip, RATE, startBaresip, type Baresip } from "#support/sip/baresip.ts";
 import { newNumber, startSipWorld, type SipWorld } from "#support/sip/server-with-sip.ts";
@@ -84,7 +85,6 @@ const REPLIES = [
 ];
 // The bounds are those of a machine that does nothing else (`npm run prove`): the recogniser takes
 // most of a core, and the suite runs two files at a time.
-const IS_PROOF = process.env.PROOF === "long";
 const V2V_MAX_MS = IS_PROOF ? 900 : 4500;
 /** From a question to the next, which is to interrupt its answer however late that begins. */
 const NEXT_SECONDS = IS_PROOF ? 2.2 : 5;

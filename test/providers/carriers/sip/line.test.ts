@@ -7,13 +7,13 @@ import { askUntil } from "#support/asking.ts";
 import type { LegEvent, Offer } from "#providers/carriers/port.ts";
 import { test } from "#support/bounded-test.ts";
 import { parseWav } from "#support/calls/wav.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { createReceived } from "#support/received.ts";
 import { startSipWorld } from "#support/sip/server-with-sip.ts";
 import { openCaller, type SipCaller } from "#support/sip/sip-caller.ts";
 import { createCarrierTo } from "#support/sip/sip-hops.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
-const IS_PROOF = process.env.PROOF === "long";
 /** From the INVITE to the CANCEL, or once the answer is on its way; null: the caller vanishes. */
 const CANCEL_AFTER_MS = [0, 0, 2, 5, 10, 20, 35, 50, "answered", null] as const;
 const LONG = "Hello and welcome. ".repeat(10);

@@ -6,6 +6,7 @@ import { after, test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { percentile } from "#bench/report.ts";
 import { flow, makePdf } from "#support/documents/documents.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { newConversation } from "#support/server.ts";
 import type { RtpFigures } from "#support/sip/rtp-peer.ts";
 import { startSipWorld, type SipWorld } from "#support/sip/server-with-sip.ts";
@@ -15,7 +16,7 @@ import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 const skip = noSipp();
 const CALLS = 30;
 const PER_SECOND = 10;
-const CALL_MS = process.env.PROOF === "long" ? 5000 : 2500;
+const CALL_MS = IS_PROOF ? 5000 : 2500;
 /** Calls of an account at a time, by its plan. */
 const PER_ACCOUNT = 10;
 /** What the machine itself adds is not held against the server. */

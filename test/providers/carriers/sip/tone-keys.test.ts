@@ -13,6 +13,7 @@ import { test } from "#support/bounded-test.ts";
 import { createBargeInSounds } from "#support/calls/barge-in-sounds.ts";
 import { agreedOf, openPhone, openSession, packetOf, settled, silence } from "#support/calls/media-session.ts";
 import { QUESTIONS } from "#support/documents/corpus.ts";
+import { IS_PROOF } from "#support/proof.ts";
 import { startSipWorld } from "#support/sip/server-with-sip.ts";
 import { openCaller } from "#support/sip/sip-caller.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
@@ -24,7 +25,6 @@ after(async () => {
   await model.close();
 });
 
-const IS_PROOF = process.env.PROOF === "long";
 /** Where the windows fall within a key; they are 51 samples apart. */
 const SHIFTS = IS_PROOF ? Array.from({ length: 51 }, (_, at) => at) : [0, 17, 38];
 const ROWS = [697, 770, 852, 941];
