@@ -108,6 +108,23 @@ test("[SO20] every statement compiles in SQLite", async () => {
   rmSync(place, { recursive: true });
 });
 
+/** How SQLite finds the rows of the statements that match, in the order of the marks. */
+async function plansOf(...marks: RegExp[]): Promise<string[]> {
+  const place = testDataDir();
+  const db = openWriter(place, { migrate: true });
+  const texts = [...await sqliteTexts(db)];
+  const plans = marks.map((mark) => {
+    const text = texts.find((one) => mark.test(one));
+    assert.ok(text, String(mark));
+    const parameters = [...text.matchAll(/@([A-Za-z]+)/g)].map(([, name]) => [name, 1]);
+    return db.prepare<[object], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
+      .all(Object.fromEntries(parameters)).map(({ detail }) => detail).join("\n");
+  });
+  db.close();
+  rmSync(place, { recursive: true });
+  return plans;
+}
+
 /** What grows with every message, call and lead. */
 const GROWING = new Set([
   "turns", "messages", "events", "conversations", "calls", "call_entries", "leads", "ledger",
@@ -362,16 +379,25 @@ test("[SO41] a charge takes 14 statements, and none of them builds a temporary t
 });
 
 test("[SO120] chats of a person's number are found by index", async () => {
-  const place = testDataDir();
-  const db = openWriter(place, { migrate: true });
-  const text = [...await sqliteTexts(db)].find((one) =>
-    /SELECT uuid FROM conversations.*external_identifier = @phoneNumber/s.test(one));
-  assert.ok(text);
-  const plan = db.prepare<[object], { detail: string }>(`EXPLAIN QUERY PLAN ${text}`)
-    .all({ accountId: 1, phoneNumber: "+1" }).map(({ detail }) => detail).join("\n");
-  db.close();
-  rmSync(place, { recursive: true });
+  const [plan = ""] = await plansOf(
+    /SELECT uuid FROM conversations.*external_identifier = @phoneNumber/s);
   assert.match(plan, /conversations_by_customer \(assistant_id=\? AND external_identifier=\?\)/);
+});
+
+test("[GR1] deliveries that have come since are found by their ids, not among all that wait", async () => {
+  const [since = "", all = ""] = await plansOf(
+    /SELECT DISTINCT endpoint_id AS id FROM webhook_deliveries/,
+    /SELECT id FROM webhook_endpoints e WHERE EXISTS/);
+  assert.match(since, /PRIMARY KEY \(rowid>\? AND rowid<\?\)/);
+  assert.match(all, /d USING (?:COVERING )?INDEX webhook_deliveries_pending \(endpoint_id/);
+});
+
+test("[GR2] free times and a booking leave the appointments of the past unread", async () => {
+  const plans = await plansOf(
+    /SELECT 1 FROM appointments/, /SELECT starts_at AS start, ends_at AS end/);
+  for (const plan of plans) {
+    assert.match(plan, /\(assistant_id=\? AND starts_at>\? AND starts_at<\?\)/);
+  }
 });
 
 test("[SO121] what an account has never had is looked up off the main thread", async () => {

@@ -144,18 +144,29 @@ const WAITING = `SELECT id FROM webhook_deliveries
   WHERE endpoint_id BETWEEN +@endpointId AND +@endpointId AND state = 'pending'
   ORDER BY endpoint_id, id`;
 
-/** Polled for what other nodes may have committed, mostly in vain: comparing ids is cheap. */
+/**
+ * Polled for what other nodes may have committed, mostly in vain: comparing ids is cheap. What has
+ * come since is found by its ids, all that waits endpoint by endpoint: there may be half a million
+ * deliveries to an endpoint that is down.
+ */
 function createWaiting(reader: Reader): WebhookStore["waiting"] {
   const newest = reader.prepare<object, { id: number | null }>(
     "SELECT max(id) AS id FROM webhook_deliveries");
-  const waiting = reader.prepare<object, { endpoint_id: number }>(`
-    SELECT DISTINCT endpoint_id FROM webhook_deliveries WHERE id > @afterId AND state = 'pending'`);
+  // The parentheses keep the index of pending deliveries out: it is not in the order of the ids.
+  const since = reader.prepare<object, { id: number }>(`
+    SELECT DISTINCT endpoint_id AS id FROM webhook_deliveries
+    WHERE id > @afterId AND id <= @newestId AND (state || '') = 'pending'`);
+  // `OFFSET 0` keeps PostgreSQL from reading all that waits to join it.
+  const all = reader.prepare<object, { id: number }>(`
+    SELECT id FROM webhook_endpoints e WHERE EXISTS (SELECT 1 FROM webhook_deliveries d
+      WHERE d.endpoint_id BETWEEN e.id AND e.id AND d.state = 'pending'
+      ORDER BY d.endpoint_id, d.id LIMIT 1 OFFSET 0)`);
   return async (afterId) => {
-    // Read first: a delivery written between the two reads is found now, and again next time.
+    // Read first: a delivery written between the two reads is found now, or next time.
     const newestId = (await newest.get({}))?.id ?? 0;
     if (newestId === afterId) return { endpointIds: [], newestId };
-    const rows = await waiting.all({ afterId });
-    return { endpointIds: rows.map(({ endpoint_id: id }) => id), newestId };
+    const rows = await (afterId === 0 ? all : since).all({ afterId, newestId });
+    return { endpointIds: rows.map(({ id }) => id), newestId };
   };
 }
 
