@@ -64,6 +64,13 @@ const appointmentFromRow = (row: AppointmentRow): Appointment => ({
 const FIND_CALENDAR = "SELECT * FROM calendars WHERE assistant_id = @assistantId";
 const FIND_BOOKING = `
   SELECT * FROM appointments WHERE assistant_id = @assistantId AND booking_key = @bookingKey`;
+/**
+ * Booked ones that overlap a period. No appointment is as long as a day, so that earlier ones are
+ * not read.
+ */
+const overlapping = (from: string, until: string): string => `
+  assistant_id = @assistantId AND state = 'booked' AND starts_at > ${from} - 86400000000
+    AND starts_at < ${until} AND ends_at > ${from}`;
 const INSERT_CALENDAR = `
   INSERT INTO calendars (assistant_id, account_id, feed_uuid, time_zone, slot_minutes,
     buffer_minutes, lead_minutes, days_ahead, working_hours, updated_at)
@@ -82,8 +89,7 @@ export function calendarCommands(sql: Sql) {
   const earlier = sql.prepare<object, AppointmentRow>(
     `${FIND_BOOKING} AND account_id = @accountId`);
   const inTheWay = sql.prepare<object, Exists>(`
-    SELECT 1 FROM appointments WHERE assistant_id = @assistantId AND state = 'booked'
-      AND starts_at < @until AND ends_at > @from LIMIT 1`);
+    SELECT 1 FROM appointments WHERE ${overlapping("@from", "@until")} LIMIT 1`);
   const insert = sql.prepare<object, AppointmentRow>(`
     INSERT INTO appointments (account_id, assistant_id, uuid, booking_key, starts_at, ends_at, name,
       email, phone, notes, state, created_at, updated_at)
@@ -135,8 +141,7 @@ export function createCalendarStore(
   // A day more on either side covers any buffer.
   const busy = reader.prepare<object, { start: number; end: number }>(`
     SELECT starts_at AS start, ends_at AS end FROM appointments
-    WHERE assistant_id = @assistantId AND state = 'booked'
-      AND starts_at < @end + 86400000000 AND ends_at > @start - 86400000000 ORDER BY starts_at`);
+    WHERE ${overlapping("@start - 86400000000", "@end + 86400000000")} ORDER BY starts_at`);
   const list = reader.prepare<object, AppointmentRow>(`
     SELECT * FROM appointments WHERE assistant_id = @assistantId
       AND starts_at >= @start AND starts_at < @end ORDER BY starts_at, id LIMIT @rows`);
