@@ -400,6 +400,23 @@ test("[GR2] free times and a booking leave the appointments of the past unread",
   }
 });
 
+test("[GR3] over PostgreSQL a search does not go through all messages from the newest on", {
+  skip: withoutPostgres,
+}, async () => {
+  const texts = await textsOf(createSql(nobody), createSearchCommands, createSearchIndex);
+  const text = [...texts].find((one) => /FROM message_index WHERE words @@/.test(one)) ?? "";
+  const database = await databaseAt(`search ${process.pid}`);
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  // As where there are millions: sorting what is found seems to cost more than the long way.
+  await client.query("SET enable_sort = off");
+  const { rows } = await client.query<{ "QUERY PLAN": string }>(
+    `EXPLAIN ${text.replace("@match", "'bike'").replace("@rows", "5")}`);
+  await client.end();
+  await database.drop();
+  assert.doesNotMatch(rows.map((row) => row["QUERY PLAN"]).join("\n"), /message_index_pkey/);
+});
+
 test("[SO121] what an account has never had is looked up off the main thread", async () => {
   const ran = { here: [] as string[], aside: [] as string[] };
   const recording = (place: keyof typeof ran): Sql => ({

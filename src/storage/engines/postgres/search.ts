@@ -164,10 +164,12 @@ function createVectors(sql: Sql) {
 export function createSearchIndex(reader: Reader): SearchIndex {
   const byWords = reader.prepare<object, Hit>(BY_WORDS);
   const vectorsOf = createVectors(reader);
+  // A sum cannot be ordered by an index: to spare the sort, PostgreSQL would look for words that few
+  // messages have in all of them, from the newest on.
   const byMessage = aside<object, { id: number }>(reader, `
     SELECT DISTINCT conversation_id AS id FROM (
       SELECT conversation_id FROM message_index WHERE words @@ CAST(@match AS tsquery)
-      ORDER BY message_id DESC LIMIT (@rows + 0)
+      ORDER BY message_id + 0 DESC LIMIT (@rows + 0)
     ) AS hit`);
   return {
     words: async (knowledgebaseId, query, rows) => {
