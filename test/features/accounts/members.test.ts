@@ -1,6 +1,8 @@
 // Members of an account: how they come, sign in, what they may and how they go.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
+import { createSystem } from "#core/system.ts";
 import { RIGHTS, ROLE_RIGHTS, ROLES } from "#features/accounts/people/roles.ts";
 import { actionOf, assertRightsComplete, ROUTE_RIGHTS } from "#app/rights.ts";
 import { keyRoute } from "#http/route.ts";
@@ -248,4 +250,30 @@ test("[AU309] a member's desk actions carry the member's name; conversations can
   const watcher = await memberOf(server, "viewer", key);
   const toViewer = await ana.call("POST", `/user/conversations/${uuid}/assign`, { to: `user:${watcher.id}` });
   assert.equal(toViewer.status, 422, "a viewer answers nobody");
+});
+
+test("[MU1] each member of an account has rate windows of their own: for reading, writing and replies", async () => {
+  // Time stands still: however slow the machine, all that is asked falls into one window.
+  const limited = await startTestServer({
+    system: { ...createSystem(), monotonicMs: () => 0 }, env: { PARLEY_RATE_LIMITS: "on" },
+  });
+  const newMember = () => memberOf(limited, "builder", limited.key);
+  const [one, other] = [await newMember(), await newMember()];
+  const leftOf = async (member: typeof one, method: string, path: string, body?: object) => {
+    const { headers } = await member.call(method, path, body);
+    return Number(headers.get("x-ratelimit-remaining"));
+  };
+  const read = (member: typeof one) => leftOf(member, "GET", "/user/me");
+  const write = (member: typeof one) => leftOf(member, "DELETE", "/user/labels/999999");
+  const reads = LIMITS.dashboardBurstMax;
+  assert.deepEqual(
+    [await read(one), await read(one), await read(other)], [reads - 1, reads - 2, reads - 1]);
+  assert.deepEqual([await write(one), await write(one), await write(other)], [19, 18, 19]);
+  const ask = async (member: typeof one): Promise<number> =>
+    (await member.call("POST", "/user/ai/generate-reply", {
+      assistant_id: 999_999, customer_identifier: "c", message: "Hello",
+    })).status;
+  for (let count = 0; count < 5; count += 1) assert.equal(await ask(one), 404);
+  assert.deepEqual([await ask(one), await ask(other)], [429, 404]);
+  await limited.close();
 });
