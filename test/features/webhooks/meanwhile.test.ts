@@ -2,13 +2,7 @@
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { after, test } from "node:test";
-import { createLogger } from "#core/logger.ts";
-import { nextTurn } from "#core/system.ts";
-import { createRelay } from "#features/webhooks/relay.ts";
-import type { Delivery, Endpoint, Head, WebhookStore } from "#features/webhooks/webhooks.ts";
 import { askUntil } from "#support/asking.ts";
-import { createManualSystem } from "#support/manual-clock.ts";
-import { loneCluster } from "#support/nodes/cluster.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 import { startWebhookReceiver } from "#support/webhook-receiver.ts";
@@ -93,6 +87,31 @@ test("[WH100] after a change of address an endpoint counts as failing from the n
   await server.call("DELETE", `/user/webhook-endpoints/${id}`);
 });
 
+test("[MU4] an endpoint that is enabled again counts as failing from its next failure", async () => {
+  receiver.answer((_, response) => response.writeHead(410).end());
+  const made = await server.call("POST", "/user/webhook-endpoints", {
+    body: { url: receiver.url, events: ["*"] },
+  });
+  const path = `/user/webhook-endpoints/${made.body.data.id}`;
+  await server.call("POST", `${path}/test`);
+  const disabled = await askUntil(
+    async () => (await server.call("GET", path)).body.data, ({ status }) => status === "disabled");
+  assert.notEqual(disabled.failing_since, null);
+  const { body } = await server.call("PUT", path, { body: { status: "active" } });
+  assert.deepEqual([body.data.status, body.data.failing_since], ["active", null]);
+  await server.call("DELETE", path);
+});
+
+test("[MU5] no two endpoints have the same secret, whoever they belong to", async () => {
+  const owners = [server.key, server.key, (await server.newAccount()).key];
+  const made = await Promise.all(owners.map((key) =>
+    server.call("POST", "/user/webhook-endpoints", {
+      key, body: { url: other.url, events: ["call_ended"] },
+    })));
+  const secrets = made.map(({ body }) => body.data.secret as string);
+  assert.equal(new Set(secrets).size, owners.length);
+});
+
 test("[WH111] an endpoint that was disabled is sent nothing; what waits for it is sent once it is enabled", async () => {
   for (const one of [receiver, other]) one.answer(null);
   const beforeOther = other.received.length;
@@ -171,51 +190,4 @@ test("[WH191] a disabled endpoint is neither tested nor replayed to: the refusal
     "GET", `/user/webhook-deliveries?endpoint_id=${made.body.data.id}`);
   assert.equal(total, 1);
   await server.call("DELETE", path);
-});
-
-test("[WH92] an endpoint that is hurried while its next message is read gets it at once", async () => {
-  const system = createManualSystem();
-  const endpoint = { id: 1, accountId: 1, url: "https://hooks.example.com/" } as Endpoint;
-  const headAt = (nextAt: number): Head => ({
-    endpoint, ownerId: 1,
-    delivery: {
-      id: 1, accountId: 1, body: "{}", recordingFile: null, attempts: 1, nextAt,
-      lastStatus: 500, needsEvaluation: false,
-    } as Delivery,
-  });
-  const read = Promise.withResolvers<Head>();
-  const sent: string[] = [];
-  let heads = 0;
-  const relay = createRelay({
-    store: {
-      head: async () => {
-        heads += 1;
-        if (heads === 1) return read.promise;
-        return sent.length > 0 ? null : headAt(system.now());
-      },
-      waiting: async () => ({ endpointIds: [], newestId: 0 }),
-      record: async () => undefined,
-    } as unknown as WebhookStore,
-    outbound: {
-      request: async ({ url }) => {
-        sent.push(url);
-        return { kind: "reply", status: 200, headers: {}, body: Buffer.from("") };
-      },
-      close: async () => undefined,
-    },
-    node: loneCluster(), wakeOther: () => undefined, signingSecrets: () => [],
-    recordingUrl: (file) => file, apiUrl: () => "", evaluationOf: async () => ({}),
-    retrySeconds: [3600, 3600],
-    attemptMs: 1000, isClockEven: () => true, atOnceMax: 1, observe: () => undefined, system,
-    log: createLogger("silent"),
-  });
-  relay.wake(1);
-  await nextTurn();
-  relay.wake(1);
-  read.resolve(headAt(system.now() + 3_600_000_000));
-  await nextTurn();
-  await nextTurn();
-  assert.equal(sent.length, 1);
-  await relay.close();
-  assert.equal(system.pending(), 0);
 });

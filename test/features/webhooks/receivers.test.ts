@@ -31,16 +31,16 @@ interface Delivery {
 }
 
 /** A test message to an endpoint of its own, once it was tried. */
-async function tried(url = receiver.url) {
-  const { body: { data: { id } } } = await server.call("POST", "/user/webhook-endpoints", {
+async function tried(url = receiver.url, at = server) {
+  const { body: { data: { id } } } = await at.call("POST", "/user/webhook-endpoints", {
     body: { url, events: ["*"] },
   });
-  await server.call("POST", `/user/webhook-endpoints/${id}/test`);
+  await at.call("POST", `/user/webhook-endpoints/${id}/test`);
   const [delivery] = await askUntil(
-    async () => (await server.call("GET", `/user/webhook-deliveries?endpoint_id=${id}`)).body
+    async () => (await at.call("GET", `/user/webhook-deliveries?endpoint_id=${id}`)).body
       .data as Delivery[],
     ([first]) => first?.attempts === 1);
-  const endpoint = (await server.call("GET", `/user/webhook-endpoints/${id}`)).body.data;
+  const endpoint = (await at.call("GET", `/user/webhook-endpoints/${id}`)).body.data;
   return { delivery: delivery!, endpoint };
 }
 
@@ -67,6 +67,28 @@ test("[WH17] a receiver's Retry-After is respected", async () => {
     void response.writeHead(503, { "retry-after": new Date(at).toUTCString() }).end());
   const { delivery } = await tried();
   assert.equal(Date.parse(delivery.next_attempt_at), at);
+});
+
+test("[MU3] only 2xx counts as accepted; Retry-After lengthens the wait, by a day at most, with 429 and 503", async () => {
+  for (const [status, retryAfterS, waitS] of [
+    [300, 600, 5], [500, 600, 5], [429, 1, 5], [503, 7 * 86_400, 86_400],
+  ] as const) {
+    receiver.answer((_, response) =>
+      void response.writeHead(status, { "retry-after": String(retryAfterS) }).end());
+    const { delivery } = await tried();
+    assert.deepEqual([delivery.state, delivery.last_status], ["pending", status]);
+    const waitedS = (Date.parse(delivery.next_attempt_at) - system.now() / 1000) / 1000;
+    assert.ok(waitedS >= waitS && waitedS <= waitS * 1.1, `${status}: ${waitedS} s`);
+  }
+});
+
+test("[MU6] a receiver that does not answer in time is tried again", async (t) => {
+  const hasty = await startTestServer({ env: { ...env, PARLEY_WEBHOOK_SECONDS_MAX: "1" } });
+  t.after(hasty.close);
+  receiver.answer(() => undefined);
+  const { delivery } = await tried(receiver.url, hasty);
+  assert.deepEqual(
+    [delivery.state, delivery.last_error], ["pending", "the receiver did not answer in time"]);
 });
 
 test("[WH19] a delivery says why its receiver could not be reached", async (t) => {
