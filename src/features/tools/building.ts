@@ -20,10 +20,13 @@ const PLACEHOLDER = /\{([A-Za-z][A-Za-z_]{0,31})\}/g;
 
 type Pair = [name: string, value: Value];
 
+/** Models write half an emoji at times, and `encodeURIComponent` throws on that. */
+const encoded = (text: string): string => encodeURIComponent(text.toWellFormed());
+
 /** A value as one URL segment; null when it would change the path. */
 function urlPiece(value: Value): string | null {
   const text = String(value);
-  return text === "." || text === ".." || text === "" ? null : encodeURIComponent(text);
+  return text === "." || text === ".." || text === "" ? null : encoded(text);
 }
 
 /** A list repeats its name for each item, as forms do. */
@@ -38,7 +41,7 @@ function fillEndpoint(
   let misfit: string | null = null;
   const taken = new Set<string>();
   const known = new Set(schema.map(({ name }) => name));
-  const withVariables = fillNames(endpoint, (name) => encodeURIComponent(variable(name)));
+  const withVariables = fillNames(endpoint, (name) => encoded(variable(name)));
   const url = withVariables.replace(PLACEHOLDER, (whole, name: string) => {
     const value = values.get(name);
     // An omitted parameter leaves its placeholder empty; other braces are part of the endpoint.
@@ -68,7 +71,7 @@ export function buildMcpRequest(
   const args = { ...mcp.arguments, ...Object.fromEntries(fixed) as Record<string, string> };
   const params = { name: mcp.tool, arguments: args };
   return {
-    url: fillNames(tool.endpoint, (name) => encodeURIComponent(variable(name))),
+    url: fillNames(tool.endpoint, (name) => encoded(variable(name))),
     headers: headersOf(tool, withVariables),
     body: JSON.stringify({ method: "tools/call", params }),
     mcp: {

@@ -77,6 +77,27 @@ test("[TL301] long arguments and long answers are cut between two characters", a
   assert.equal(body.response.body, "a".repeat(8191));
 });
 
+test("[OU1] half an emoji among the arguments or variables of a call is replaced, not a failure", async () => {
+  const half = "tube\ud83d";
+  const endpointOf = { endpoint: `${endpoint.url}/{item}?for={{who}}`, method: "GET" };
+  const id = await newTool({
+    ...endpointOf, schema: [{ name: "item", type: "string", description: "What" }],
+  });
+  const { status, body } = await trial(id, { item: half }, { who: "Eva\udc00" });
+  assert.equal(status, 200, JSON.stringify(body));
+  const assistant = await newAssistant(server, { tool_ids: [id] });
+  const uuid = await newConversation(server, assistant.uuid);
+  model.script(callingOnce("place_order", { item: half }, ["Done."]));
+  const sent = await server.call("POST", `/conversations/${uuid}/messages`, {
+    body: { message: "A tube please" },
+  });
+  model.script(null);
+  assert.equal(sent.body.message, "Done.", JSON.stringify(sent.body));
+  assert.deepEqual(endpoint.requests.map(({ url }) => decodeURIComponent(url)), [
+    "/tube\ufffd?for=Eva\ufffd", "/tube\ufffd?for=",
+  ]);
+});
+
 test("[TL112] arguments are converted by their parameters; those that do not fit are named", async () => {
   const id = await newTool();
   const fits = await trial(id, { item: "tyre", count: null, sizes: ["26", 28], notes: "soon" });
