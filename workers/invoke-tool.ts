@@ -1,7 +1,7 @@
 // Runs in the threads that call tools' endpoints: one guarded request, its reply read into a small
 // plain object. Whatever an endpoint sends is unpacked here, never in the main thread.
 import { workerData } from "node:worker_threads";
-import { isRecord, isUnsafeKey, wholeStart } from "#core/values.ts";
+import { isRecord, isUnsafeKey, parsedJson, wholeStart } from "#core/values.ts";
 import type { Answered, EndpointReply, EndpointRequest } from "#features/tools/invocation.ts";
 import { createOutbound, type OutboundReply } from "#outbound/request.ts";
 import { readingAll } from "./tools/answers.ts";
@@ -36,7 +36,7 @@ function resultOf(body: Buffer, charsMax: number): Record<string, unknown> {
   };
   let parsed: unknown;
   try {
-    parsed = cleaned(JSON.parse(text));
+    parsed = cleaned(parsedJson(text));
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof RangeError) return asText();
     throw error;

@@ -49,12 +49,29 @@ export function endpointOf(url: string, path: string): string {
 /** As they are written. */
 export const wordsIn = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
+/** UTF-8 has no half of an emoji, but JSON can write one: programs cut texts by UTF-16 units. */
+const MAY_BE_HALF = /\\u[dD][89a-fA-F]/;
+
+function made(_: string, value: unknown): unknown {
+  if (typeof value === "string") return value.toWellFormed();
+  return isRecord(value)
+    ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name.toWellFormed(), one]))
+    : value;
+}
+
+/**
+ * JSON's value, in which half an emoji is U+FFFD: strict readers, such as a model's server or the
+ * receiver of a webhook, would refuse it. Throws SyntaxError; RangeError for deep nesting.
+ */
+export const parsedJson = (text: string): unknown =>
+  (MAY_BE_HALF.test(text) ? JSON.parse(text, made) : JSON.parse(text));
+
 /** Undefined when it is no JSON. */
 export function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parsedJson(text);
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
+    if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
     throw error;
   }
 }

@@ -15,7 +15,7 @@ import { isUtf8 } from "node:buffer";
 import { Fault, fieldFault, type FieldErrors } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { isCollecting, prepareOf, WITH_MESSAGE, withErrors } from "#core/schema.ts";
-import { isLonger, isRecord, isUnsafeKey, UNSAFE_KEY } from "#core/values.ts";
+import { isLonger, isRecord, isUnsafeKey, parsedJson, UNSAFE_KEY } from "#core/values.ts";
 
 export type Validate<T> = (value: unknown) => T;
 
@@ -302,7 +302,7 @@ export function parseJson(body: Buffer, sentAs = ""): unknown {
   assertDepth(text);
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parsedJson(text);
   } catch (error) {
     refuseAs(sentAs);
     throw new Fault(400, `${NO_JSON}.`, { cause: error });

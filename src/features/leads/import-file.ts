@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { unguarded } from "#core/csv.ts";
 import { fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { parsedJson } from "#core/values.ts";
 import type { Extractor } from "#features/knowledgebases/extraction.ts";
 import { readCsv, type CsvFormat, type CsvRow } from "./csv.ts";
 
@@ -46,7 +47,7 @@ async function* readSheet(path: string): AsyncGenerator<CsvRow> {
   const input = createReadStream(path, "utf8");
   try {
     for await (const line of createInterface({ input, crlfDelay: Infinity })) {
-      const { row, cells } = JSON.parse(line) as { row: number; cells: string[] };
+      const { row, cells } = parsedJson(line) as { row: number; cells: string[] };
       if (line.length <= LIMITS.csvRowCharsMax) yield { kind: "cells", row, cells: cells.map(unguarded) };
       else yield { kind: "broken", row, text: cells.join(" ") };
     }
