@@ -164,8 +164,8 @@ function createVectors(sql: Sql) {
 export function createSearchIndex(reader: Reader): SearchIndex {
   const byWords = reader.prepare<object, Hit>(BY_WORDS);
   const vectorsOf = createVectors(reader);
-  // A sum cannot be ordered by an index: to spare the sort, PostgreSQL would look for words that few
-  // messages have in all of them, from the newest on.
+  // A sum cannot be ordered by an index: to spare the sort, PostgreSQL would look for a word that
+  // few messages have in all of them, from the newest on.
   const byMessage = aside<object, { id: number }>(reader, `
     SELECT DISTINCT conversation_id AS id FROM (
       SELECT conversation_id FROM message_index WHERE words @@ CAST(@match AS tsquery)
