@@ -75,4 +75,59 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     const disabled = await storage.webhooks.endpoint(accountId, endpointId);
     assert.equal(disabled?.status, "disabled");
   });
+
+  test(`[MU9] ${engine.name}: an endpoint is failing from a first failure as it is now, until it accepts a message`, async () => {
+    const { accountId } = await world.newConversation(PRICE);
+    const now = system.now();
+    const endpoint = await storage.webhooks.createEndpoint({
+      accountId, url: "https://a.example", events: ["*"], max: 9, now,
+    });
+    assert.ok(endpoint);
+    const endpointId = endpoint.id;
+    await storage.webhooks.enqueue({ accountId, endpointId, type: "test", body: {}, now });
+    await storage.webhooks.take({ accountId, endpointId });
+    const head = await storage.webhooks.head(endpointId);
+    assert.ok(head);
+    const sinceAfter = async (
+      outcome: "retry" | "delivered", at: number, { url } = endpoint,
+    ) => {
+      await storage.webhooks.record({
+        accountId, deliveryId: head.delivery.id, endpoint: { ...endpoint, url }, outcome,
+        status: 500, response: "",
+        error: null, disables: null, now: at, nextAt: at,
+      });
+      return (await storage.webhooks.endpoint(accountId, endpointId))?.failingSince;
+    };
+    const before = { ...endpoint, url: "https://earlier.example" };
+    assert.equal(await sinceAfter("retry", now - 1, before), null);
+    assert.deepEqual(
+      [await sinceAfter("retry", now), await sinceAfter("retry", now + 1)], [now, now]);
+    assert.equal(await sinceAfter("delivered", now + 2), null);
+    assert.equal(await sinceAfter("retry", now + 3), null, "it is over");
+  });
+
+  test(`[MU10] ${engine.name}: an account lists its own deliveries only, whatever it filters by`, async () => {
+    const conversation = await world.newConversation(PRICE);
+    const { accountId } = conversation;
+    const { accountId: strangerId } = await world.newConversation(PRICE);
+    const now = system.now();
+    const endpoint = await storage.webhooks.createEndpoint({
+      accountId, url: "https://a.example", events: ["*"], max: 9, now,
+    });
+    assert.ok(endpoint);
+    const endpointId = endpoint.id;
+    const callId = await world.newCall(conversation);
+    await storage.webhooks.enqueue({ accountId, endpointId, type: "test", body: {}, now });
+    await storage.webhooks.updateEndpoint({ accountId, endpointId, status: "disabled", now });
+    await storage.webhooks.giveUp({ accountId, endpointId, rows: 1, now });
+    for (const filter of [
+      {}, { callId }, { state: "pending" }, { state: "dead" }, { type: "test" }, { endpointId },
+    ] as const) {
+      const [own, others] = await Promise.all([accountId, strangerId].map((id) => Promise.all([
+        storage.webhooks.deliveries(id, filter, 0, 9), storage.webhooks.countDeliveries(id, filter),
+      ])));
+      assert.ok(own && own[0].length > 0 && own[1] === own[0].length, JSON.stringify(filter));
+      assert.deepEqual(others, [[], 0], JSON.stringify(filter));
+    }
+  });
 }

@@ -175,6 +175,57 @@ test("[WH275] an assistant's endpoint that was disabled is active again at anoth
   other.answer(null);
 });
 
+test("[MU17] a message given up before its evaluation is evaluated when it is replayed", async () => {
+  receiver.answer(null);
+  model.script(({ messages }) => ({
+    tokens: [String(messages[0]?.content).includes("evaluate finished") ? "{\"happy\":true}" : "Nine."],
+  }));
+  const assistant = await newAssistant(server, {
+    status: "active", conversation_ended_webhook_url: `${receiver.url}/replayed`,
+    post_call_evaluation: true,
+    post_call_schema: [{ name: "happy", type: "bool", description: "Were they happy?" }],
+  });
+  const end = async (): Promise<string> => {
+    const uuid = await newConversation(server, assistant.uuid);
+    await server.call("POST", `/conversations/${uuid}/messages`, { body: { message: "When?" } });
+    await server.call("POST", `/user/conversations/${uuid}/end`);
+    return uuid;
+  };
+  const deliveries = async () => (await server.call(
+    "GET", "/user/webhook-deliveries?type=conversation_ended")).body.data;
+  await end();
+  const [first] = await askUntil(deliveries, ([newest]) => newest?.state === "delivered");
+  const setStatus = (status: string) => server.call(
+    "PUT", `/user/webhook-endpoints/${first.endpoint_id}`, { body: { status } });
+  await setStatus("disabled");
+  const uuid = await end();
+  const [given] = await deliveries();
+  assert.equal(given.state, "dead");
+  await setStatus("active");
+  await server.call("POST", `/user/webhook-deliveries/${given.id}/replay`);
+  await askUntil(deliveries, ([newest]) => newest.id > given.id && newest.state === "delivered");
+  const { body } = receiver.received.at(-1)!;
+  assert.deepEqual([body.conversation_id, body.extracted_variables], [uuid, { happy: true }]);
+});
+
+test("[MU19] an assistant's endpoint is changed and removed on the assistant alone", async () => {
+  other.answer(null);
+  const assistant = await newAssistant(server, {
+    status: "active", conversation_ended_webhook_url: `${other.url}/own`, post_call_evaluation: false,
+  });
+  await server.call("POST", `/user/conversations/${await newConversation(server, assistant.uuid)}/end`);
+  const { body: { data } } = await server.call("GET", "/user/webhook-endpoints");
+  const own = data.find((one: { assistant_id: number }) => one.assistant_id === assistant.id);
+  const path = `/user/webhook-endpoints/${own.id}`;
+  for (const [method, body] of [
+    ["PUT", { url: receiver.url }], ["PUT", { events: ["*"] }], ["DELETE", undefined],
+  ] as const) {
+    const { status } = await server.call(method, path, body ? { body } : {});
+    assert.equal(status, 422, method);
+  }
+  assert.deepEqual((await server.call("GET", path)).body.data, own);
+});
+
 test("[WH191] a disabled endpoint is neither tested nor replayed to: the refusal says so", async () => {
   const made = await server.call("POST", "/user/webhook-endpoints", { body: { url: other.url } });
   const path = `/user/webhook-endpoints/${made.body.data.id}`;

@@ -82,6 +82,16 @@ test("[MU3] only 2xx counts as accepted; Retry-After lengthens the wait, by a da
   }
 });
 
+test("[MU18] what waits at an endpoint is sent at once when it is enabled, though it was active", async () => {
+  receiver.answer((_, response) => void response.writeHead(500).end());
+  const { endpoint: { id } } = await tried();
+  receiver.answer(null);
+  await server.call("PUT", `/user/webhook-endpoints/${id}`, { body: { status: "active" } });
+  await askUntil(
+    async () => (await server.call("GET", `/user/webhook-deliveries?endpoint_id=${id}`)).body.data,
+    ([{ state }]) => state === "delivered");
+});
+
 test("[MU6] a receiver that does not answer in time is tried again", async (t) => {
   const hasty = await startTestServer({ env: { ...env, PARLEY_WEBHOOK_SECONDS_MAX: "1" } });
   t.after(hasty.close);
