@@ -208,7 +208,7 @@ test("[MU17] a message given up before its evaluation is evaluated when it is re
   assert.deepEqual([body.conversation_id, body.extracted_variables], [uuid, { happy: true }]);
 });
 
-test("[MU19] an assistant's endpoint is changed and removed on the assistant alone", async () => {
+test("[MU19] an assistant's endpoint can be tested; it is changed and removed on the assistant alone", async () => {
   other.answer(null);
   const assistant = await newAssistant(server, {
     status: "active", conversation_ended_webhook_url: `${other.url}/own`, post_call_evaluation: false,
@@ -224,6 +224,10 @@ test("[MU19] an assistant's endpoint is changed and removed on the assistant alo
     assert.equal(status, 422, method);
   }
   assert.deepEqual((await server.call("GET", path)).body.data, own);
+  await server.call("POST", `${path}/test`);
+  await askUntil(
+    async () => (await server.call("GET", `/user/webhook-deliveries?endpoint_id=${own.id}`)).body.data,
+    ([{ type, state }]) => type === "test" && state === "delivered");
 });
 
 test("[WH191] a disabled endpoint is neither tested nor replayed to: the refusal says so", async () => {

@@ -109,3 +109,19 @@ test("[MU8] messages are sent to a limited number of endpoints at a time, and no
   assert.deepEqual(sent.map((url) => url.at(-1)), ["1", "3", "2"]);
   await relay.close();
 });
+
+test("[MU30] what another node left behind is looked for among all that waits, not among the newest", async () => {
+  const asked: number[] = [];
+  const { relay } = relayOver({
+    waiting: async (afterId) => {
+      asked.push(afterId);
+      return { endpointIds: [], newestId: 9 };
+    },
+  }, () => 200);
+  for (const look of [relay.start, () => relay.wake(null), relay.look]) {
+    look();
+    await settled();
+  }
+  assert.deepEqual(asked, [0, 9, 0]);
+  await relay.close();
+});
