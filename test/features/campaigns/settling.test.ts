@@ -1,5 +1,5 @@
-// What a call's end means where several campaigns, nodes or requests meet: asked of the real dialler
-// on a manual clock, and of its store.
+// What a call's end means where several campaigns, nodes or requests meet: asked of the real
+// dialler on a manual clock, and of its store.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { breakerAfter } from "#features/campaigns/rules.ts";
