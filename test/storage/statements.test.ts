@@ -400,6 +400,13 @@ test("[GR2] free times and a booking leave the appointments of the past unread",
   }
 });
 
+test("[GR4] conversations that wait for a person, or that one has, are found by the index of the desk", async () => {
+  const plans = await plansOf(
+    /AS since.*c\.account_id = \+@accountId AND [^(]*c\.desk = 'waiting'/s,
+    /AS since.*c\.account_id = \+@accountId AND [^(]*c\.desk = 'person'/s);
+  for (const plan of plans) assert.match(plan, /c USING INDEX conversations_at_desk \(account_id=\? AND desk=\?\)/);
+});
+
 test("[GR3] over PostgreSQL a search does not go through all messages from the newest on", {
   skip: withoutPostgres,
 }, async () => {

@@ -28,10 +28,12 @@ interface Row extends SummaryRow, LastRow {
 
 const SINCE = `coalesce(CASE WHEN c.desk = 'assistant' THEN NULL ELSE c.desk_at END,
   c.last_message_at)`;
+/** As the index of those at the desk says it: few of an account's conversations. */
+const AT_DESK = "c.desk <> 'assistant'";
 /** A search also finds conversations that have ended. */
 const OF_QUEUE: Record<Queue, string> = {
-  waiting: "c.desk = 'waiting'",
-  mine: "c.desk = 'person' AND c.desk_holder = @holderId",
+  waiting: `${AT_DESK} AND c.desk = 'waiting'`,
+  mine: `${AT_DESK} AND c.desk = 'person' AND c.desk_holder = @holderId`,
   all: "(c.state = 'open' OR CAST(@search AS TEXT) IS NOT NULL)",
 };
 
@@ -91,9 +93,9 @@ export function createInboxStore(
   const counts = aside<object, Record<Queue, number>>(reader, `
     SELECT
       (SELECT count(*) FROM conversations c WHERE c.account_id = @accountId
-        AND c.desk <> 'assistant' AND c.desk = 'waiting') AS waiting,
+        AND ${OF_QUEUE.waiting}) AS waiting,
       (SELECT count(*) FROM conversations c WHERE c.account_id = @accountId
-        AND c.desk <> 'assistant' AND c.desk = 'person' AND c.desk_holder = @holderId) AS mine,
+        AND ${OF_QUEUE.mine}) AS mine,
       (SELECT count(*) FROM conversations c WHERE c.account_id = @accountId
         AND c.state = 'open') AS "all"`);
   const notes = reader.prepare<object, NoteRow>(`
