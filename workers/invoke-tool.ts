@@ -1,8 +1,11 @@
 // Runs in the threads that call tools' endpoints: one guarded request, its reply read into a small
 // plain object. Whatever an endpoint sends is unpacked here, never in the main thread.
 import { workerData } from "node:worker_threads";
+import { LIMITS } from "#core/limits.ts";
+import { sharedMs } from "#core/system.ts";
 import { isRecord, isUnsafeKey, parsedJson, wholeStart } from "#core/values.ts";
 import type { Answered, EndpointReply, EndpointRequest } from "#features/tools/invocation.ts";
+import type { ThreadRequest } from "#features/tools/threads.ts";
 import { createOutbound, type OutboundReply } from "#outbound/request.ts";
 import { readingAll } from "./tools/answers.ts";
 import { askMcp } from "./tools/mcp.ts";
@@ -74,7 +77,13 @@ async function invokeMcp(request: EndpointRequest): Promise<EndpointReply> {
   return { kind: "result", result: bounded(reply.result, resultCharsMax), mcp, ...seen };
 }
 
-export default async function invoke(request: EndpointRequest): Promise<EndpointReply> {
+export default async function invoke(
+  { askedMs, ...asked }: ThreadRequest,
+): Promise<EndpointReply> {
+  // The caller waits no longer: a call that it has given up is not made.
+  const leftMs = askedMs + asked.totalMs + LIMITS.toolThreadGraceMs - sharedMs();
+  if (leftMs <= 0) return { kind: "failed", reason: "timeout", sent: false };
+  const request = { ...asked, totalMs: Math.min(asked.totalMs, leftMs) };
   if (request.mcp) return invokeMcp(request);
   const { resultCharsMax, isTrial, ...wanted } = request;
   const reply = await endpoints.request(wanted);

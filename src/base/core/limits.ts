@@ -122,7 +122,7 @@ export const LIMITS = {
   toolCallsQueueMax: 2000,
   /** Cached sessions with MCP servers; the least recently used one is evicted. */
   mcpSessionsMax: 500,
-  /** Grace after a tool's own timeout, before its call is aborted in the thread. */
+  /** Time beside a tool's own timeout: for a thread to start or have room, and to answer. */
   toolThreadGraceMs: 5 * SECOND_MS,
   replyCharsMax: 32 * 1024,
   replyTokensMax: 2048,

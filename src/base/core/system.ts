@@ -57,6 +57,9 @@ export function timeLimit(delayMs: number): Timer & { signal: AbortSignal } {
   return { signal: limit.signal, cancel };
 }
 
+/** Milliseconds on one clock for all threads of this process, which only measures durations. */
+export const sharedMs = (): number => Number(process.hrtime.bigint() / 1_000_000n);
+
 export function createSystem(): System {
   /** How far the machine's clock was set since the process began. */
   let setBy = 0;

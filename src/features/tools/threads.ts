@@ -4,10 +4,13 @@ import type { Piscina } from "piscina";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
-import { timeLimit } from "#core/system.ts";
-import type { SendToEndpoint } from "./invocation.ts";
+import { sharedMs, timeLimit } from "#core/system.ts";
+import type { EndpointRequest, SendToEndpoint } from "./invocation.ts";
 
 const WORKER_FILE = workerFile("invoke-tool");
+
+/** `askedMs`: when, by `sharedMs`. A request may have waited for room in a thread since. */
+export type ThreadRequest = EndpointRequest & { askedMs: number };
 
 interface ToolThreads {
   send: SendToEndpoint;
@@ -41,8 +44,12 @@ export function createToolThreads(
       // Started by the first call: most servers never make one.
       const threads = await (pool ??= start());
       const { signal, cancel } = timeLimit(request.totalMs + LIMITS.toolThreadGraceMs);
-      const sent = threads.run(request, { signal }) as ReturnType<SendToEndpoint>;
-      return sent.finally(cancel);
+      // Not given to Piscina, which runs one task at a time in a thread if it can be aborted.
+      const late = new Promise<never>((_, reject) =>
+        signal.addEventListener("abort", () => reject(signal.reason as Error)));
+      const asked: ThreadRequest = { ...request, askedMs: sharedMs() };
+      const sent = threads.run(asked) as ReturnType<SendToEndpoint>;
+      return Promise.race([sent, late]).finally(cancel);
     },
     close: async () => (await pool)?.destroy(),
   };

@@ -1,12 +1,16 @@
-// Connections to tools' endpoints that are kept, and that endpoints close when they like.
+// Connections to tools' endpoints: many at once, and kept ones that endpoints close as they like.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { after, test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
+import { createLogger } from "#core/logger.ts";
+import { createToolThreads } from "#features/tools/threads.ts";
 import { createOutbound } from "#outbound/request.ts";
 import { startClosingEndpoint } from "#support/closing-endpoint.ts";
+import { startEndpoint } from "#support/endpoint.ts";
 import { startTestServer } from "#support/server.ts";
 
 const env = { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };
@@ -31,6 +35,36 @@ async function withOutbound(
     await endpoint.stop();
   }
 }
+
+test("[OU2] many slow tools are called at once, and a call that found no room in time is not made", async () => {
+  const endpoint = await startEndpoint();
+  const threads = createToolThreads({
+    allowPrivateNetworks: ["127.0.0.0/8"], threadsMax: 1, log: createLogger("silent"),
+  });
+  after(async () => {
+    await threads.close();
+    await endpoint.close();
+  });
+  const ask = (path: string, totalMs: number) => threads.send({
+    url: `${endpoint.url}${path}`, method: "GET", headers: {}, totalMs, bytesMax: 100,
+    resultCharsMax: 100,
+  });
+  const atOnce = 20;
+  const waiting: ServerResponse[] = [];
+  endpoint.answer((_, response) => {
+    waiting.push(response);
+    if (waiting.length === atOnce) waiting.forEach((one) => one.end("{}"));
+  });
+  const replies = await Promise.all(Array.from({ length: atOnce }, () => ask("/", 10_000)));
+  assert.deepEqual(new Set(replies.map(({ kind }) => kind)), new Set(["result"]));
+  endpoint.answer(() => undefined);
+  const slowMs = LIMITS.toolThreadGraceMs + 1000;
+  const room = Array.from({ length: LIMITS.toolCallsPerThreadMax }, () => ask("/slow", slowMs));
+  await assert.rejects(ask("/late", 1), /too long/);
+  await Promise.all(room);
+  await ask("/next", 1);
+  assert.equal(endpoint.requests.some(({ url }) => url === "/late"), false);
+});
 
 test("[TL107] calls reach an endpoint that closes its kept-alive connections", async () => {
   const sockets: { socket: Socket; closed: Promise<unknown> }[] = [];
