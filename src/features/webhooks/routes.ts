@@ -136,6 +136,11 @@ function createWireEndpoint(webhooks: Webhooks) {
   });
 }
 
+const REMOVED = {
+  200: { description: "Removed", schema: MessageSchema },
+  422: { description: "It is an assistant's: its webhook is turned off on the assistant" },
+};
+
 function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
   const wire = createWireEndpoint(webhooks);
   return [
@@ -197,10 +202,7 @@ function endpointRoutes({ webhooks }: WebhookRouteOptions): Route[] {
       path: "/user/webhook-endpoints/{id}",
       params: ofEndpoint,
       summary: "Delete a webhook endpoint with its deliveries",
-      responses: {
-        200: { description: "Removed", schema: MessageSchema },
-        422: { description: "It is an assistant's: its webhook is turned off on the assistant" },
-      },
+      responses: REMOVED,
       handle: async ({ caller, id }) => {
         await webhooks.remove(caller.accountId, id);
         return json(200, { message: "Webhook endpoint deleted successfully" });

@@ -98,7 +98,7 @@ const MATCHES = {
   all: "d.account_id = @accountId",
   ofCall: `d.call_id = @callId AND +d.account_id = @accountId
     AND ${IN_STATE} AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
-  // `d.id > 0` and the range make SQLite prefer the index of pending deliveries to the index of all.
+  // `d.id > 0` and the range make SQLite prefer the index of pending deliveries to that of all.
   // Without the range PostgreSQL would look through everybody's deliveries.
   pending: `d.state = 'pending' AND d.id > 0 AND d.account_id BETWEEN @accountId AND @accountId
     AND d.endpoint_id IN (SELECT id FROM webhook_endpoints WHERE account_id = @accountId)

@@ -95,7 +95,7 @@ test("[MU14] a campaign that is started again calls at once, though its carrier 
 
 test("[MU15] a call that a restart cut off says nothing about the carrier", () => {
   const cut = {
-    status: "failed", endReason: "server_restarted", answeredBy: null, evaluation: {},
+    status: "failed", endReason: "server_restarted", answeredBy: "unknown", evaluation: {},
   } as const;
   for (const breaker of [{ failures: 3, pausedUntil: null }, { failures: 6, pausedUntil: 9 }]) {
     assert.deepEqual(breakerAfter(breaker, cut, 5), breaker);
