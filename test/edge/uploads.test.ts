@@ -20,10 +20,10 @@ const UPLOAD = "POST /keep HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-d
   + `Content-Length: ${BODY.length}\r\n\r\n${BODY}`;
 
 /** A server whose only route keeps a file until it is told to; `admit`: as routes have it. */
-async function keeping(admit: () => Promise<void>) {
+async function keeping(admit: () => Promise<void>, uploadsMax = 1) {
   const folder = mkdtempSync(`${tmpdir()}/parley-uploads-`);
   const server = createHttpServer({
-    tls: null, trustedProxies: [], uploadsMax: 1, log,
+    tls: null, trustedProxies: ["127.0.0.1"], uploadsMax, log,
     every: (intervalMs, run) => system.every(intervalMs, run),
     newRequestId: () => system.uuid(),
     renderError: (error, request) => renderFault(toFault(error, log, request), "message"),
@@ -119,4 +119,24 @@ test("[EX186] an upload that breaks off leaves no open file", {
   await askUntil(() => openIn(folder).length, (count) => count === 0);
   // It is closed before it is removed.
   await askUntil(() => readdirSync(folder).length, (count) => count === 0);
+});
+
+test("[CV171] whoever uploads slowly holds a quarter of the places, and others still upload", async () => {
+  const { port } = await keeping(() => Promise.resolve(), 8);
+  const send = async (address: string): Promise<number> => {
+    const body = new FormData();
+    body.set("note", "no file");
+    const headers = { "x-forwarded-for": address };
+    return (await fetch(`http://127.0.0.1:${port}/keep`, { method: "POST", body, headers })).status;
+  };
+  const slow = Array.from({ length: 2 }, () => {
+    const client = connect(port, "127.0.0.1");
+    client.write(UPLOAD.replace("Host: x", "Host: x\r\nX-Forwarded-For: 2001:db8::1").slice(0, -10));
+    return client;
+  });
+  await askUntil(() => send("2001:db8::2"), (status) => status === 503);
+  assert.equal(await send("2001:db8:0:1::1"), 422);
+  slow[0]?.resetAndDestroy();
+  await askUntil(() => send("2001:db8::2"), (status) => status === 422);
+  slow[1]?.destroy();
 });

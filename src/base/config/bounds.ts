@@ -82,7 +82,8 @@ export const BOUNDS = {
     parse: integer(1, 64),
   }),
   PARLEY_UPLOADS_MAX: setting({
-    default: LIMITS.uploadsAtOnceMax, description: "Files that may be uploaded at a time",
+    default: LIMITS.uploadsAtOnceMax,
+    description: "Files that may be uploaded at a time, a quarter of them from one address",
     parse: integer(1, 10_000),
   }),
   PARLEY_DOCUMENTS_MAX: setting({

@@ -50,7 +50,7 @@ export const LIMITS = {
   multipartFieldsMax: 10,
   multipartFieldBytesMax: 16 * 1024,
   multipartHeadersMax: 20,
-  uploadsAtOnceMax: 8,
+  uploadsAtOnceMax: 32,
 
   // Conversations
   messageCharsMax: 2000,

@@ -21,6 +21,7 @@ import { Exchange } from "./response.ts";
 import type { HttpRequest, HttpRoute, Reply, SocketRoute } from "./exchange.ts";
 import { createMultipartReader } from "./multipart.ts";
 import { mountSocket } from "./socket.ts";
+import { createUploadPlaces, type UploadPlaces } from "./upload-places.ts";
 
 makeRoomForHeaders();
 const uWS = await import("uWebSockets.js");
@@ -128,8 +129,6 @@ function readBody(
   });
 }
 
-let uploadsUnderWay = 0;
-
 type Take = (chunk: Buffer, isLast: boolean) => void;
 
 /**
@@ -180,19 +179,16 @@ function readForm(
   exchange: Exchange,
   request: HttpRequest,
   { upload, handle }: Required<Pick<HttpRoute, "upload" | "handle">>,
-  { uploadsMax, newRequestId }: HttpServerOptions,
+  { places, newRequestId }: { places: UploadPlaces } & HttpServerOptions,
   run: Handlers["run"],
 ): Take {
   const bytesMax = upload.fileBytesMax + LIMITS.multipartOverheadBytesMax;
-  if (uploadsUnderWay >= uploadsMax) {
-    throw new Fault(503, "Too many files are being uploaded.", { retryAfterS: 2 });
-  }
   const reader = createMultipartReader(
     request.headers["content-type"] ?? "", { ...upload, newName: newRequestId });
-  uploadsUnderWay += 1;
+  const giveBack = places.take(request.address);
   let isAtWork = false;
   exchange.onFinish(() => {
-    uploadsUnderWay -= 1;
+    giveBack();
     if (!isAtWork) reader.abort();
   });
   /** Keeps the file until the handler is done, even if the client disconnects before. */
@@ -297,6 +293,7 @@ function createHandlers(): Handlers {
 function createOpener(
   options: HttpServerOptions, readRequest: RequestReader, run: Handlers["run"],
 ) {
+  const uploading = { ...options, places: createUploadPlaces(options.uploadsMax) };
   return (route: Omit<HttpRoute, "method">) => {
     const paramCount = (route.pattern.match(/:/g) ?? []).length;
     return (raw: RawResponse, req: RawRequest): void => {
@@ -313,7 +310,7 @@ function createOpener(
         if (!expectsBody) return run(exchange, request, handle);
         if (upload && /^multipart\/form-data\b/i.test(request.headers["content-type"] ?? "")) {
           return readOnceAdmitted(raw, exchange, upload.admit(request), () =>
-            readForm(exchange, request, { upload, handle }, options, run));
+            readForm(exchange, request, { upload, handle }, uploading, run));
         }
         if (Number(request.headers["content-length"] ?? 0) > route.bodyBytesMax) {
           throw new Fault(413, "The request body is too large.");
