@@ -4,6 +4,7 @@ import { StorageFailure } from "#core/faults.ts";
 import type { Logger } from "#core/logger.ts";
 import { createLooks } from "#core/looks.ts";
 import type { Instant, System } from "#core/system.ts";
+import { createTurns } from "#core/turns.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent } from "#events/events.ts";
 
@@ -24,7 +25,7 @@ interface Result {
 export type Evaluated = DueEvaluation & Result & { now: Instant };
 
 export interface EvaluationStore {
-  /** At most `rows`, oldest conversation first. */
+  /** At most `rows`: the oldest conversation of each account, then the second of each, and on. */
   due(rows: number): Promise<DueEvaluation[]>;
   find(uuid: string): Promise<{ isDue: boolean; values: Record<string, unknown> }>;
   /** No events: the conversation has ended again since, and needs another evaluation. */
@@ -61,6 +62,9 @@ async function work(
   }
 }
 
+/** How many accounts that wait are seen at a time, to take turns. */
+const ACCOUNTS_SEEN = 50;
+
 export function createEvaluations(options: EvaluationOptions) {
   const { store, isOurs, atOnceMax, log } = options;
   const working = new Set<number>();
@@ -69,6 +73,7 @@ export function createEvaluations(options: EvaluationOptions) {
   const closing = new AbortController();
   const underWay = new Set<Promise<void>>();
   const waiting = createWaiting();
+  const choose = createTurns();
 
   const begin = (due: DueEvaluation): void => {
     working.add(due.id);
@@ -93,9 +98,11 @@ export function createEvaluations(options: EvaluationOptions) {
     if (closing.signal.aborted) return;
     if (!isOurs()) return waiting.tell();
     over.clear();
-    for (const due of await store.due(2 * atOnceMax)) {
-      if (working.size >= atOnceMax || closing.signal.aborted || !isOurs()) return;
-      if (!working.has(due.id) && !over.has(due.id)) begin(due);
+    const found = await store.due(2 * atOnceMax + ACCOUNTS_SEEN);
+    while (working.size < atOnceMax && !closing.signal.aborted && isOurs()) {
+      const due = choose(found.filter(({ id }) => !working.has(id) && !over.has(id)));
+      if (!due) return;
+      begin(due);
     }
   }, log, "looking up evaluations");
   const wake = looks.ask;

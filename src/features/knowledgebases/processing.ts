@@ -10,6 +10,7 @@ import { Fault, StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { timeLimit, type System } from "#core/system.ts";
+import { createTurns } from "#core/turns.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Embedder } from "#providers/embeddings/port.ts";
 import type { Chunk, Extractor, ExtractionResult, SitePage } from "./extraction.ts";
@@ -52,7 +53,7 @@ export function createDocumentProcessor(options: DocumentProcessorOptions): Docu
   const reading = new Map<
     number, { document: Document; abort: AbortController; done: Promise<void> }
   >();
-  const choose = createTurns(options.documentsMax);
+  const choose = createChoice(options.documentsMax);
   let isClosed = false;
 
   const read = async (document: Document, signal: AbortSignal): Promise<void> => {
@@ -125,25 +126,18 @@ const mayPass = (error: unknown): boolean =>
 const isSite = ({ source }: Document): boolean => "urls" in source;
 
 /**
- * Chooses the next document: the oldest of the account whose last turn is longest ago, so that no
- * account waits for another's backlog. Websites get only some of the places, and one per account,
- * so that slow ones delay nobody else.
+ * Chooses the next document, by accounts in turn. Websites get only some of the places, and one per
+ * account, so that slow ones delay nobody else.
  */
-function createTurns(placesMax: number) {
+function createChoice(placesMax: number) {
   // Reading a site is mostly waiting for the network, so one place is kept for files.
   const sitesMax = Math.max(1, placesMax - 1);
-  const turns = new Map<number, number>();
-  let turn = 0;
+  const choose = createTurns();
   return (waiting: readonly Document[], reading: readonly Document[]): Document | undefined => {
-    if (waiting.length === 0) turns.clear();
     const sites = reading.filter(isSite);
-    const mayBegin = (document: Document): boolean => !isSite(document)
+    return choose(waiting.filter((document) => !isSite(document)
       || (sites.length < sitesMax
-        && sites.every(({ accountId }) => accountId !== document.accountId));
-    const turnOf = ({ accountId }: Document): number => turns.get(accountId) ?? 0;
-    const [next] = waiting.filter(mayBegin).toSorted((one, other) => turnOf(one) - turnOf(other));
-    if (next) turns.set(next.accountId, turn += 1);
-    return next;
+        && sites.every(({ accountId }) => accountId !== document.accountId))));
   };
 }
 

@@ -7,6 +7,7 @@ import { createLogger } from "#core/logger.ts";
 import { createSystem } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";
 import { createEvaluations, type Evaluated, type EvaluationStore } from "#features/conversations/evaluations.ts";
+import { askUntil } from "#support/asking.ts";
 import {
   newAssistant, newConversation, startTestServer, testDataDir, type TestServer,
 } from "#support/server.ts";
@@ -250,4 +251,27 @@ test("[CV716] an evaluation that fails by a defect is recorded as failed, and it
   assert.deepEqual(await evaluations.valuesOf("u1"), {}, "its webhook waits no longer");
   assert.equal(asked, 5);
   await evaluations.close();
+});
+
+test("[CV717] evaluations take turns by account", async () => {
+  const hold = Promise.withResolvers<void>();
+  const shared = await startTestServer({ env: { ...env, PARLEY_EVALUATIONS_MAX: "1" } });
+  try {
+    answerAll('{"happy": true}', hold.promise);
+    const before = evaluations.length;
+    const other = await shared.newAccount();
+    for (const [key, names] of [[shared.key, ["one", "two", "three"]], [other.key, ["four"]]] as const) {
+      const { uuid: assistant } = await newAssistant(shared, TALK, key);
+      for (const name of names) {
+        const uuid = await newConversation(shared, assistant);
+        await shared.call("POST", `/conversations/${uuid}/messages`, { body: { message: name } });
+      }
+    }
+    hold.resolve();
+    await askUntil(async () => evaluations.length - before, (count) => count === 4);
+    const order = evaluations.slice(before).map((text) => /one|two|three|four/.exec(String(text))?.[0]);
+    assert.deepEqual(order, ["one", "four", "two", "three"]);
+  } finally {
+    await shared.close();
+  }
 });
