@@ -114,10 +114,8 @@ function createOrder(
   const known = sql.prepare<object, { uuid: string }>(`
     SELECT uuid FROM number_purchases
     WHERE account_id = @accountId AND idempotency_key = @idempotencyKey`);
-  const inUse = sql.prepare<object, Exists>(`
-    SELECT 1 FROM phone_numbers WHERE phone_number = @phoneNumber AND provider IS NOT NULL
-    UNION ALL SELECT 1 FROM number_purchases
-    WHERE phone_number = @phoneNumber AND state IN ('ordered', 'lost')`);
+  const isOwned = sql.prepare<object, Exists>(`
+    SELECT 1 FROM phone_numbers WHERE phone_number = @phoneNumber AND provider IS NOT NULL`);
   const credited = sql.prepare<object, Exists>(
     "SELECT 1 FROM ledger WHERE account_id = @accountId AND amount_micros > 0 LIMIT 1");
   const insert = sql.prepare(`
@@ -134,8 +132,8 @@ function createOrder(
       : await known.get({ accountId, idempotencyKey });
     if (earlier) return { kind: "repeated", uuid: earlier.uuid };
     if (!await credited.get({ accountId })) return { kind: "no_payment_method" };
-    if (await inUse.get({ phoneNumber })) return { kind: "in_use" };
-    // Accounts order in parallel: when two order one number, the unique index admits one.
+    if (await isOwned.get({ phoneNumber })) return { kind: "in_use" };
+    // Of all that are ordering one number, maybe in parallel, the unique index admits one.
     const { changes } = await insert.run({ ...args, smsCapable: args.smsCapable ? 1 : 0 });
     if (changes === 0) return { kind: "in_use" };
     // A price of 0 needs no reservation.
