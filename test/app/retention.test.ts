@@ -15,10 +15,10 @@ import {
 const EVENTS = 6000;
 const TURNS_MAX = 20_000;
 
-async function served(context: TestContext) {
+async function served(context: TestContext, env: Record<string, string> = {}) {
   const dataDir = testDataDir();
   const system = createManualSystem();
-  const server = await startTestServer({ dataDir, system });
+  const server = await startTestServer({ dataDir, system, env });
   context.after(() => server.close());
   return { dataDir, system, server };
 }
@@ -74,6 +74,42 @@ test("[OP242] a clock that jumps ahead and back removes nothing; one that stays 
   await swept();
   await swept();
   assert.ok(await swept() < before);
+});
+
+test("[MU32] events, the audit log and recordings are each kept as long as their own setting says", {
+  skip: aboutTheFile,
+}, async (context) => {
+  const { dataDir, system, server } = await served(context, {
+    PARLEY_EVENT_RETENTION_DAYS: "2", PARLEY_AUDIT_DAYS: "4", PARLEY_RECORDING_DAYS: "8",
+  });
+  const { id: assistantId } = await newAssistant(server);
+  const db = openWriter(dataDir, { migrate: false });
+  context.after(() => db.close());
+  db.exec("DELETE FROM events; DELETE FROM audit_log");
+  for (const [index, age] of [9, 5, 3, 1].entries()) {
+    const row = { at: system.now() - age * 86_400_000_000, number: index + 1, assistantId };
+    db.prepare(`
+      INSERT INTO events (account_id, account_sequence, sequence, created_at, type, data)
+      SELECT account_id, 1000 + @number, 0, @at, 'ai_toggled', '{}' FROM assistants
+      WHERE id = @assistantId`).run(row);
+    db.prepare(`
+      INSERT INTO audit_log (account_id, number, actor_kind, actor_id, actor_name, action, details,
+        created_at)
+      SELECT account_id, @number, 'key', '1', 'A', 'key.create', '{}', @at FROM assistants
+      WHERE id = @assistantId`).run(row);
+    db.prepare(`
+      INSERT INTO calls (account_id, assistant_id, type, status, price_per_minute, recording_file,
+        ended_at, created_at, updated_at, variables)
+      SELECT account_id, id, 'web', 'completed', 0, 'none-' || @number, @at, @at, @at, '{}'
+      FROM assistants WHERE id = @assistantId`).run(row);
+  }
+  const left = db.prepare<[], number>(`
+    SELECT count(*) FROM events UNION ALL SELECT count(*) FROM audit_log
+    UNION ALL SELECT count(recording_file) FROM calls`).pluck();
+  assert.deepEqual(left.all(), [4, 4, 4]);
+  system.advance(LIMITS.retentionSweepMs);
+  await askUntil(() => left.all(), ([events, , recordings]) => events === 1 && recordings === 3);
+  await askUntil(() => left.all(), ([, audit]) => audit === 2);
 });
 
 test("[OP185] a stopping server does not wait for all messages to be indexed", async (context) => {

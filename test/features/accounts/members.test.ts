@@ -6,6 +6,7 @@ import { createSystem } from "#core/system.ts";
 import { RIGHTS, ROLE_RIGHTS, ROLES } from "#features/accounts/people/roles.ts";
 import { actionOf, assertRightsComplete, ROUTE_RIGHTS } from "#app/rights.ts";
 import { keyRoute } from "#http/route.ts";
+import { createManualSystem } from "#support/manual-clock.ts";
 import { join, memberOf, signIn } from "#support/members.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 
@@ -109,6 +110,29 @@ test("[AU303] an address belongs to one member, and an invitation of another acc
   const joined = await join(server, token, "Ana");
   assert.equal(joined.status, 409);
   assert.equal((await ana.call("GET", "/user/me")).body.role, "operator");
+});
+
+test("[MU31] an invitation works for a week, and a link to set a password for a day", async () => {
+  const system = createManualSystem();
+  const dated = await startTestServer({ system });
+  const { id } = await memberOf(dated, "viewer", dated.key);
+  const DAY_MS = 86_400_000;
+  for (const [path, body, days] of [
+    ["/user/invitations", { email: "late@example.org", role: "viewer" }, 7],
+    [`/user/members/${id}/password-link`, undefined, 1],
+  ] as const) {
+    const tokenOf = async (): Promise<string> => {
+      const made = await dated.call("POST", path, body ? { body } : {});
+      return String(made.body.link).split("/join/")[1] ?? "";
+    };
+    const late = await tokenOf();
+    system.leap(days * DAY_MS);
+    assert.equal((await join(dated, late, "Late")).status, 404);
+    const early = await tokenOf();
+    system.leap(days * DAY_MS - 1000);
+    assert.equal((await join(dated, early, "Early")).status, 200);
+  }
+  await dated.close();
 });
 
 test("[AU367] an address with invisible characters, which its owner could never type, is not invited", async () => {
