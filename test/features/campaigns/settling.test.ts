@@ -101,3 +101,88 @@ test("[MU15] a call that a restart cut off says nothing about the carrier", () =
     assert.deepEqual(breakerAfter(breaker, cut, 5), breaker);
   }
 });
+
+test("[MU37] a campaign waits while the account has as many calls as its plan allows", async () => {
+  const world = await createWorld({ startMs: NOON, fate: () => ({ fate: "human", seconds: 300 }) });
+  const { id } = await world.newCampaign({ parallelMax: 20 });
+  for (let at = 10; at < 22; at += 1) await world.addLead(id, `+155501001${at}`);
+  await world.start(id);
+  await world.step(60_000);
+  await world.step(60_000);
+  assert.equal(world.dialled.length, 10);
+  await world.step(180_000);
+  assert.equal(world.dialled.length, 12);
+  await world.close();
+});
+
+test("[MU38] a place that becomes free goes to the campaign that has waited longest", async () => {
+  const world = await createWorld({
+    startMs: NOON,
+    fate: () => ({ fate: "human", seconds: world.dialled.length === 0 ? 100 : 1000 }),
+  });
+  const [large, small] = [
+    await world.newCampaign({ parallelMax: 10 }), await world.newCampaign({ parallelMax: 10 }),
+  ];
+  for (let at = 10; at < 25; at += 1) await world.addLead(large.id, `+155501001${at}`);
+  await world.addLead(small.id, "+15550100201");
+  await world.step(1000);
+  await world.start(large.id);
+  await world.start(small.id);
+  assert.equal(world.dialled.length, 10);
+  await world.step(100_000);
+  assert.deepEqual(world.dialled.slice(10).map(({ campaignId }) => campaignId), [small.id]);
+  await world.close();
+});
+
+test("[MU39] a lead that was reached by one number is called by no other", async () => {
+  const world = await createWorld({ startMs: NOON, fate: ({ number }) =>
+    ({ fate: number.endsWith("2") ? "human" : "busy", seconds: 1 }) });
+  const { id } = await world.newCampaign({ maxRetries: 0, completesWhenDone: false });
+  const { accountId, features: { leads, campaigns } } = world;
+  const lead = await world.addLead(id, "+15550100101", ["+15550100102", "+15550100103"]);
+  await world.start(id);
+  for (let pass = 0; pass < 3; pass += 1) await world.step(60_000);
+  const called = () => world.dialled.map(({ number }) => number.slice(-1));
+  assert.deepEqual(called(), ["1", "2"]);
+  assert.equal(await campaigns.retry(accountId, id, ["busy"]), 0);
+  await leads.update(accountId, lead.id, { status: "reached-max-retries" });
+  world.wake();
+  await world.step(60_000);
+  assert.deepEqual(called(), ["1", "2"]);
+  await world.close();
+});
+
+test("[MU40] a blocked contact is passed over; of another account's leads nothing changes", async () => {
+  const world = await createWorld({ startMs: NOON, fate: () => ({ fate: "busy", seconds: 60 }) });
+  const { id } = await world.newCampaign({ maxRetries: 0 });
+  const { accountId, features: { accounts, leads, campaigns } } = world;
+  const lead = await world.addLead(id, "+15550100101", ["+15550100102", "+15550100103"]);
+  const read = () => leads.get(accountId, lead.id);
+  const statuses = async () => {
+    const { status, contacts } = await read();
+    return [status, ...contacts.map((one) => one.status)];
+  };
+  await world.start(id);
+  const stranger = await accounts.create("Other", "other@example.org");
+  await leads.block(stranger.id, "+15550100103", null);
+  await leads.block(accountId, "+15550100102", null);
+  assert.deepEqual(await statuses(), ["processing", "blacklisted", "created"]);
+  await world.step(60_000);
+  assert.deepEqual(await statuses(), ["reached-max-retries", "blacklisted", "processing"]);
+  // Its contact is being called, so it can neither go nor move.
+  await assert.rejects(leads.remove(accountId, lead.id), /being called right now/);
+  await leads.block(accountId, "+15550100103", null);
+  assert.deepEqual(await statuses(), ["reached-max-retries", "blacklisted", "processing"]);
+  await world.step(60_000);
+  assert.deepEqual(await statuses(), ["reached-max-retries", "blacklisted", "blacklisted"]);
+  assert.equal((await campaigns.figures(accountId, id, 1)).figures.totals.calls, 2);
+
+  const { id: draft } = await world.newCampaign();
+  const other = await world.addLead(draft, "+15550100201", ["+15550100202", "+15550100204"]);
+  await leads.update(accountId, other.id, { status: "reached-max-retries" });
+  await leads.block(accountId, "+15550100202", null);
+  assert.deepEqual(
+    (await leads.get(accountId, other.id)).contacts.map(({ status }) => status),
+    ["blacklisted", "scheduled"], "blocked while it was queued");
+  await world.close();
+});
