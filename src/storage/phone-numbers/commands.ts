@@ -133,7 +133,7 @@ function createOrder(
     if (earlier) return { kind: "repeated", uuid: earlier.uuid };
     if (!await credited.get({ accountId })) return { kind: "no_payment_method" };
     if (await isOwned.get({ phoneNumber })) return { kind: "in_use" };
-    // Of all that are ordering one number, maybe in parallel, the unique index admits one.
+    // The unique index admits one of all that are ordering a number, maybe in parallel.
     const { changes } = await insert.run({ ...args, smsCapable: args.smsCapable ? 1 : 0 });
     if (changes === 0) return { kind: "in_use" };
     // A price of 0 needs no reservation.
