@@ -130,4 +130,20 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
       assert.deepEqual(others, [[], 0], JSON.stringify(filter));
     }
   });
+
+  test(`[MU43] ${engine.name}: a message of an event in a restored database has another id than the lost one`, async () => {
+    const { accountId } = await world.newConversation(PRICE);
+    const now = system.now();
+    await storage.webhooks.createEndpoint({
+      accountId, url: "https://a.example", events: ["balance_changed"], max: 9, now,
+    });
+    await storage.accounts.credit({
+      accountId, amountMicros: PRICE, reference: system.uuid(), now: now + 7,
+    });
+    const [delivery] = await storage.webhooks.deliveries(accountId, {}, 0, 1);
+    const [event] = (await storage.events.ofAccount(accountId, 0, 99)).toReversed();
+    assert.equal(
+      delivery?.messageId, `msg_${accountId}_${event?.accountSequence}_${now + 7}`,
+      "places in the log come again, their times do not");
+  });
 }

@@ -1,14 +1,18 @@
-// The dialler and the choice of its numbers by themselves: what they ask of the others, and what
-// becomes of it.
+// The dialler, the choice of its numbers and retries by themselves: what they ask of others, and
+// what becomes of it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogger } from "#core/logger.ts";
+import { LIMITS } from "#core/limits.ts";
 import { nextTurn } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";
+import type { CommittedEvent } from "#events/events.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Call } from "#features/calls/records/records.ts";
 import { createCallers } from "#features/campaigns/callers.ts";
-import type { Campaign, CampaignStore, ClaimArgs, ClaimOutcome } from "#features/campaigns/campaigns.ts";
+import {
+  createCampaigns, type Campaign, type CampaignStore, type ClaimArgs, type ClaimOutcome,
+} from "#features/campaigns/campaigns.ts";
 import { createDialler } from "#features/campaigns/dialler.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
 
@@ -129,4 +133,24 @@ test("[MU23] a campaign calls from its numbers, else from its assistant's, who m
   assert.equal(await callers.readyAssistant(campaign), null);
   [status, why] = ["active", "It has no line."];
   assert.equal(await callers.readyAssistant(campaign), null);
+});
+
+test("[MU41] a retry takes all leads it is asked for, however many, and wakes the dialler", async () => {
+  const steps = [LIMITS.leadImportBatchRows, LIMITS.leadImportBatchRows, 3, 0];
+  let woken = 0;
+  const campaigns = createCampaigns({
+    store: {
+      findById: async () => campaign,
+      retry: async () => Array<CommittedEvent>(steps.shift() ?? 0).fill({} as CommittedEvent),
+    } as unknown as CampaignStore,
+    bus: { ...createMemoryBus(), publishCommitted: () => undefined },
+    system: createManualSystem(),
+    callers: { findAssistant: async () => null, whyCannotCall: async () => null },
+    terms: async () => ({}) as never, campaignsMax: async () => 1,
+    onChange: () => void (woken += 1),
+  });
+  assert.equal(await campaigns.retry(1, 1, ["busy"]), 2 * LIMITS.leadImportBatchRows + 3);
+  assert.equal(woken, 1);
+  assert.equal(await campaigns.retry(1, 1, ["busy"]), 0);
+  assert.equal(woken, 1, "nobody is to be called");
 });

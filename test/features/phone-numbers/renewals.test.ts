@@ -13,6 +13,7 @@ import { LIMITS } from "#core/limits.ts";
 import { createMemoryBus } from "#events/bus.ts";
 import { createNumbers } from "#app/phone-numbers.ts";
 import { monthAfter } from "#features/phone-numbers/billing.ts";
+import { createRenewals } from "#features/phone-numbers/renewals.ts";
 import { runBeside } from "#support/databases/beside.ts";
 import { databaseAt, isOverPostgres } from "#support/engines.ts";
 import { createManualSystem } from "#support/manual-clock.ts";
@@ -348,4 +349,23 @@ test("[PN26] [PN234] the command imports numbers whole or not at all and lists w
     },
   ]);
   rmSync(folder, { recursive: true });
+});
+
+test("[MU42] a number whose renewal fails is tried once in a sweep and keeps no other from its renewal", async () => {
+  const due = new Set([1, 2, 3]);
+  const tried: number[] = [];
+  const renewals = createRenewals({
+    store: {
+      due: async () => [...due].map((phoneNumberId) => ({ accountId: 1, phoneNumberId })),
+      renew: async ({ phoneNumberId }) => {
+        tried.push(phoneNumberId);
+        if (phoneNumberId === 1) throw new Error("its row cannot be read");
+        due.delete(phoneNumberId);
+        return [];
+      },
+    },
+    bus: createMemoryBus(), system: createManualSystem(), log: createLogger("silent"), graceDays: 3,
+  });
+  await renewals.sweep();
+  assert.deepEqual(tried, [1, 2, 3]);
 });
