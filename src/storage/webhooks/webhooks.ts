@@ -391,7 +391,7 @@ function createRecord(sql: Sql): (attempt: AsNode<Attempt>) => Promise<void> {
     const isOfAnother = outcome !== "delivered"
       && await another.get({ accountId, deliveryId, ...endpoint }) !== undefined;
     return isOfAnother
-      ? { ...attempt, isOfAnother, outcome: "retry" as const, nextAt: now, disables: null }
+      ? { ...attempt, isOfAnother, outcome: "retry" as const, nextAt: now }
       : { ...attempt, isOfAnother };
   };
   return async (given) => {
