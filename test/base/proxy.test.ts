@@ -2,7 +2,7 @@
 // an authority of their company's: a real proxy, which takes every place for one on this machine.
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
-import dns from "node:dns";
+import dns from "node:dns/promises";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { createServer, get, type IncomingMessage } from "node:http";
@@ -146,8 +146,8 @@ test("[OP204] through a proxy no tenant's request reaches a private address, how
   const addresses: Record<string, string> = {
     "hooks.example.com": PUBLIC, "inner.example.com": "10.0.0.8",
   };
-  dns.lookup = ((name: string, _: object, callback: (...answer: unknown[]) => void) =>
-    callback(null, [{ address: addresses[name] ?? name, family: 4 }])) as never;
+  dns.lookup = ((name: string) =>
+    Promise.resolve([{ address: addresses[name] ?? name, family: 4 }])) as never;
   syncBuiltinESMExports();
   process.env.HTTP_PROXY = proxy.url;
   const outbound = createOutbound({ allowPrivateNetworks: ["10.9.0.0/16"] });

@@ -1,7 +1,8 @@
 // Requests to addresses that came from outside: tools' endpoints, web pages. One guard in layers:
 // the URL is judged, then every address its name resolves to, then the address really connected
 // to. Redirects are never followed, bodies never unpacked, time and bytes always bounded.
-import { lookup as resolve, type LookupAddress } from "node:dns";
+import type { LookupAddress, LookupOptions } from "node:dns";
+import { lookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { setImmediate as nextPhase } from "node:timers/promises";
 import type { Dispatcher } from "undici";
@@ -57,30 +58,46 @@ interface OutboundOptions {
 
 class AddressRefused extends Error {}
 
+/**
+ * Everybody who asks for a name meanwhile gets the one answer: a process has few threads to look
+ * names up, and where a name's server is silent, each question would hold one for seconds.
+ */
+function createResolver() {
+  const asked = new Map<string, Promise<LookupAddress[]>>();
+  return (hostname: string, family: LookupOptions["family"] = 0): Promise<LookupAddress[]> => {
+    const question = `${family} ${hostname}`;
+    const answer = asked.get(question)
+      ?? lookup(hostname, { family, all: true }).finally(() => asked.delete(question));
+    asked.set(question, answer);
+    return answer;
+  };
+}
+
 /** Resolves a name and answers only when every one of its addresses is allowed. */
 function guardedLookup(policy: AddressPolicy): LookupFunction {
+  const resolve = createResolver();
   return (hostname, options, callback) => {
-    const wanted = { family: options.family ?? 0, all: true } as const;
-    resolve(hostname, wanted, (error, addresses: LookupAddress[] | undefined) => {
-      const [first] = addresses ?? [];
-      if (error || !addresses || !first) return callback(error ?? new Error("no address"), "", 0);
+    const failed = (error: Error): void => callback(error, "", 0);
+    void resolve(hostname, options.family).then((addresses) => {
+      const [first] = addresses;
+      if (!first) return failed(new Error("no address"));
       if (!addresses.every(({ address }) => policy.allows(address))) {
-        return callback(new AddressRefused("the name resolves to a refused address"), "", 0);
+        return failed(new AddressRefused("the name resolves to a refused address"));
       }
       // What was judged is what is connected to: no second look-up, so no rebinding.
       if (options.all) callback(null, addresses);
       else callback(null, first.address, first.family);
-    });
+    }, failed);
   };
 }
 
 function guardedConnector(policy: AddressPolicy): buildConnector.connector {
-  const lookup = guardedLookup(policy);
-  const connect = buildConnector({ timeout: CONNECT_MS, lookup, allowH2: false });
+  const guarded = guardedLookup(policy);
+  const connect = buildConnector({ timeout: CONNECT_MS, lookup: guarded, allowH2: false });
   return (options, callback) => {
     if (isProxied(options)) {
       // The proxy is given the address that was judged: by name it might reach another.
-      return lookup(options.hostname, {}, (error, address) => error
+      return guarded(options.hostname, {}, (error, address) => error
         ? callback(error, null)
         : connectByProxy(options, String(address), connect, callback, { timeout: CONNECT_MS }));
     }

@@ -1,10 +1,14 @@
 // Connections to tools' endpoints: many at once, and kept ones that endpoints close as they like.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { LookupAddress } from "node:dns";
+import dns from "node:dns/promises";
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo, Socket } from "node:net";
-import { after, test } from "node:test";
+import { after, test, type TestContext } from "node:test";
+import { setImmediate as nextPhase } from "node:timers/promises";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
 import { createToolThreads } from "#features/tools/threads.ts";
@@ -65,6 +69,45 @@ test("[OU2] many slow tools are called at once, and a call that found no room in
   await ask("/next", 1);
   assert.equal(endpoint.requests.some(({ url }) => url === "/late"), false);
 });
+
+/** Names are looked up by `answer`, until the test ends. */
+function lookUpBy(context: TestContext, answer: () => Promise<LookupAddress[]>): void {
+  context.mock.method(dns, "lookup", answer);
+  syncBuiltinESMExports();
+  context.after(() => {
+    context.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+}
+
+test("[OU3] a name is looked up once for all who wait for it, and again for who asks later", (context) =>
+  withOutbound(async ({ endpoint, outbound }) => {
+    const answers = [1, 2].map(() => Promise.withResolvers<LookupAddress[]>());
+    let asked = 0;
+    lookUpBy(context, () => answers[asked++]?.promise ?? Promise.resolve([]));
+    const url = `http://shop.test:${new URL(endpoint.url).port}/`;
+    const connecting = Promise.withResolvers<void>();
+    let begun = 0;
+    const seen = (): void => {
+      begun += 1;
+      if (begun === 3) connecting.resolve();
+    };
+    subscribe("undici:client:beforeConnect", seen);
+    context.after(() => unsubscribe("undici:client:beforeConnect", seen));
+    const waiting = ["1", "2", "3"].map((body) => outbound.request(post(url, body)));
+    await connecting.promise;
+    await nextPhase();
+    assert.equal(asked, 1);
+    answers[0]?.reject(Object.assign(new Error("unknown"), { code: "ENOTFOUND" }));
+    for (const reply of await Promise.all(waiting)) {
+      assert.equal(reply.kind === "failed" && reply.why, "its host name does not resolve");
+    }
+    const later = outbound.request(post(url, "4"));
+    answers[1]?.resolve([{ address: "127.0.0.1", family: 4 }]);
+    assert.equal((await later).kind, "reply");
+    assert.equal(asked, 2);
+    assert.deepEqual(await endpoint.bodies(), ["4"]);
+  }));
 
 test("[TL107] calls reach an endpoint that closes its kept-alive connections", async () => {
   const sockets: { socket: Socket; closed: Promise<unknown> }[] = [];
