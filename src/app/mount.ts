@@ -54,7 +54,7 @@ import { toolRoutes } from "#features/tools/routes.ts";
 import { webhookRoutes } from "#features/webhooks/routes.ts";
 import { createUiMessages } from "#gateways/ai-sdk/ui-message-stream.ts";
 import { mountMcp } from "#gateways/mcp/routes.ts";
-import { noSuchApi, renderOpenAiFault } from "#gateways/openai/chat-completions.ts";
+import { isOpenAiPath, noSuchApi, renderOpenAiFault } from "#gateways/openai/chat-completions.ts";
 import { protocolRoutes } from "#gateways/routes.ts";
 import { createTurnStreams } from "#gateways/turn-stream.ts";
 import { programFile } from "#core/program.ts";
@@ -150,7 +150,7 @@ export function mount(parts: Parts): Mounted {
   mountDashboardTexts(server, [
     programFile("data/dashboard-texts"), join(config.PARLEY_DATA_DIR, "dashboard-texts"),
   ]);
-  mountFallback(server, routes, (fault, { path }, headers) => /^(\/api)?\/v1\//.test(path)
+  mountFallback(server, routes, (fault, { path }, headers) => isOpenAiPath(path)
     ? renderOpenAiFault(fault.status === 404 ? noSuchApi() : fault, headers)
     : renderFault(fault, "message", headers));
   return { openApi, connectCarriers };

@@ -93,6 +93,21 @@ test("[PR92] CORS allows every header that OpenAI's own client adds", async () =
   assert.doesNotMatch(odd.headers.get("access-control-allow-headers") ?? "", /;/);
 });
 
+test("[OU4] a client with another base URL reads which one it is", async () => {
+  for (const baseURL of [`${server.url}/v1`, `${server.url}/api`, server.url]) {
+    const openai = new OpenAI({ apiKey: server.key, baseURL, maxRetries: 0 });
+    for (const ask of [
+      () => openai.models.list(),
+      () => openai.chat.completions.create({
+        model: "any", messages: [{ role: "user", content: "Hello" }],
+      }),
+    ]) {
+      await assert.rejects(ask, (error) => error instanceof OpenAI.NotFoundError
+        && error.message.includes("base URL ends in /api/v1"), baseURL);
+    }
+  }
+});
+
 test("[PR91] calls to OpenAI's other APIs get an error that names the supported ones", async () => {
   const { key } = server;
   const openai = new OpenAI({ apiKey: key, baseURL: `${server.url}/api/v1`, maxRetries: 0 });

@@ -180,7 +180,12 @@ function openAiError(fault: Fault): { status: number; error: Static<typeof OpenA
 
 /** SDKs call `/responses` by default, and show this to the person who must configure them. */
 export const noSuchApi = (): Fault =>
-  new Fault(404, "Not found: only chat completions and models of OpenAI's API are supported.");
+  new Fault(404, "Not found: only chat completions and models of OpenAI's API are supported, and "
+    + "the base URL ends in /api/v1.");
+
+/** The routes of OpenAI's API, and where clients with another base URL look for them. */
+export const isOpenAiPath = (path: string): boolean =>
+  /^(\/api)?(\/v1\/|\/(chat\/completions|models)$)/.test(path);
 
 /** The refusal as OpenAI writes it; headers as everywhere. */
 export function renderOpenAiFault(fault: Fault, headers: HeaderMap = {}): Reply {
