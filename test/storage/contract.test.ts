@@ -278,7 +278,7 @@ for (const engine of ENGINES) {
     const groups = [storage.folders, storage.labels].map((groups) => async () => {
       const made = await groups.create({ accountId, name: "G", color: null });
       assert.ok(made.kind === "saved");
-      await groups.remove({ accountId, groupId: made.group.id, now });
+      await groups.remove({ accountId, groupId: made.group.id, rows: 100, now });
       return made.group.id;
     });
     const makes = [...groups, async () => {

@@ -86,6 +86,32 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.equal(await storage.calls.count(accountId, {}), 4);
   });
 
+  test(`[GR6] ${engine.name}: a label is deleted in steps of its conversations`, async () => {
+    const own = await world.newConversation(PRICE);
+    const { accountId, uuid } = own;
+    const stranger = await world.newConversation(PRICE);
+    const now = system.now();
+    const label = await storage.labels.create({ accountId, name: "Refund", color: null });
+    assert.ok(label.kind === "saved");
+    const { id: groupId } = label.group;
+    const { uuid: second } = await world.another(own);
+    const by = { actor: { kind: "key" as const, id: "key:1", name: "K" }, address: null };
+    await storage.bulk.label({
+      accountId, uuids: [uuid, second], labelId: groupId, isTaken: false, by, now,
+    });
+    const labelled = async () => (await storage.inbox.page({
+      accountId, queue: "all", search: null, holderId: "", filter: { labelId: groupId },
+      after: null, rows: 9,
+    })).length;
+    assert.equal(await labelled(), 2);
+    const args = { groupId, rows: 2, now };
+    const step = () => storage.labels.remove({ ...args, accountId });
+    assert.equal(await storage.labels.remove({ ...args, accountId: stranger.accountId }), null);
+    assert.equal(await labelled(), 2);
+    assert.deepEqual([await step(), await labelled()], [{ isGone: false }, 0]);
+    assert.deepEqual([await step(), await step()], [{ isGone: true }, null]);
+  });
+
   test(`[SO91] ${engine.name}: a knowledgebase and a document are deleted in steps of their chunks, the last first`, async () => {
     const { accountId } = await world.newConversation(PRICE);
     const now = system.now();

@@ -146,7 +146,7 @@ for (const engine of ENGINES) {
     assert.deepEqual((await doing("folder.update", id, rename)).noted?.details,
       { fields: ["name"], before: { name: "Sales" }, after: { name: "Shop" } });
     const gone = await doing("folder.delete", id, () =>
-      folders.remove({ accountId: own, groupId, now }));
+      folders.remove({ accountId: own, groupId, rows: 9, now }));
     assert.deepEqual(gone.noted?.details,
       { fields: ["name"], before: { name: "Shop", color: null } });
     const broken = await doing("folder.broken", null, async () => {

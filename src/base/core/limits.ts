@@ -251,6 +251,8 @@ export const LIMITS = {
    * and each costs the index of words a tenth of a millisecond.
    */
   recordsGonePerWrite: 10,
+  /** Conversations that lose a deleted label in one transaction. */
+  conversationLabelsPerWrite: 500,
 
   // Leads and campaigns
   secondaryContactsMax: 10,

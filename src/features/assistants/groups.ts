@@ -1,6 +1,7 @@
 // Folders and labels: two ways to group assistants, with the same shape. An assistant is in one
 // folder at most and has any number of labels; deleting either removes only the link.
 import { Fault, fieldFault } from "#core/faults.ts";
+import { LIMITS } from "#core/limits.ts";
 import type { Instant, System } from "#core/system.ts";
 
 export const COLORS = [
@@ -34,8 +35,13 @@ export interface GroupStore {
   update(
     args: { accountId: number; groupId: number; changes: GroupChanges },
   ): Promise<GroupOutcome>;
-  /** Removes it from its assistants too. False when the account has no such group. */
-  remove(args: { accountId: number; groupId: number; now: Instant }): Promise<boolean>;
+  /**
+   * Removes it from its assistants, and from `rows` conversations at most: it is gone once none is
+   * left. Null: the account has no such group.
+   */
+  remove(
+    args: { accountId: number; groupId: number; rows: number; now: Instant },
+  ): Promise<{ isGone: boolean } | null>;
   /** Oldest first. */
   page(
     accountId: number,
@@ -89,7 +95,13 @@ function createUseCases(store: GroupStore, noun: string, system: System): GroupU
       if (color !== undefined) changes.color = color;
       return saved(await store.update({ accountId, groupId, changes }));
     },
-    remove: (accountId, groupId) => store.remove({ accountId, groupId, now: system.now() }),
+    remove: async (accountId, groupId) => {
+      const rows = LIMITS.conversationLabelsPerWrite;
+      const some = () => store.remove({ accountId, groupId, rows, now: system.now() });
+      let done = await some();
+      while (done?.isGone === false) done = await some();
+      return done !== null;
+    },
     page: store.page,
   };
 }

@@ -3,7 +3,6 @@
 import type {
   Color, Group, GroupChanges, GroupOutcome, GroupStore,
 } from "#features/assistants/groups.ts";
-import type { Instant } from "#core/system.ts";
 import { TOUCHED } from "./assistants.ts";
 import { perSession, together, type Reader, type Sql } from "#storage/sql.ts";
 import type { WriterOf } from "#storage/writer.ts";
@@ -94,7 +93,7 @@ function createWrites(sql: Sql, kind: Kind) {
   };
 }
 
-type RemoveArgs = { accountId: number; groupId: number; now: Instant };
+type RemoveArgs = Parameters<GroupStore["remove"]>[0];
 
 export function groupCommands(sql: Sql) {
   const folders = createWrites(sql, FOLDERS);
@@ -108,23 +107,25 @@ export function groupCommands(sql: Sql) {
   const unlabel = sql.prepare(`
     DELETE FROM assistant_labels WHERE label_id IN (
       SELECT id FROM labels WHERE id = @groupId AND account_id = @accountId)`);
-  const unlabelConversations = sql.prepare(`
-    DELETE FROM conversation_labels WHERE label_id IN (
-      SELECT id FROM labels WHERE id = @groupId AND account_id = @accountId)`);
+  const unlabelSome = sql.prepare(`
+    DELETE FROM conversation_labels WHERE label_id = @groupId AND conversation_id IN (
+      SELECT c.conversation_id FROM labels l JOIN conversation_labels c ON c.label_id = l.id
+      WHERE l.id = @groupId AND l.account_id = @accountId LIMIT (@rows + 0))`);
+  const GONE = { isGone: true };
   return {
     "folders.create": folders.create,
     "folders.update": folders.update,
-    "folders.remove": async (args: RemoveArgs): Promise<boolean> => {
+    "folders.remove": async (args: RemoveArgs) => {
       await leaveFolder.run(args);
-      return folders.remove(args.accountId, args.groupId);
+      return await folders.remove(args.accountId, args.groupId) ? GONE : null;
     },
     "labels.create": labels.create,
     "labels.update": labels.update,
-    "labels.remove": async (args: RemoveArgs): Promise<boolean> => {
+    "labels.remove": async (args: RemoveArgs) => {
       await touchLabelled.run(args);
-      await unlabel.run({ groupId: args.groupId, accountId: args.accountId });
-      await unlabelConversations.run({ groupId: args.groupId, accountId: args.accountId });
-      return labels.remove(args.accountId, args.groupId);
+      await unlabel.run(args);
+      if ((await unlabelSome.run(args)).changes === args.rows) return { isGone: false };
+      return await labels.remove(args.accountId, args.groupId) ? GONE : null;
     },
   };
 }
