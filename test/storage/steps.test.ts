@@ -112,6 +112,26 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.deepEqual([await step(), await step()], [{ isGone: true }, null]);
   });
 
+  test(`[GR7] ${engine.name}: answers kept for an account are forgotten in steps before a person is`, async () => {
+    const own = await world.newConversation(PRICE);
+    const other = await world.newConversation(PRICE);
+    const now = system.now();
+    const claim = (accountId: number, key: number) => storage.keptAnswers.claim(
+      { accountId, name: `${accountId} ${key}`, request: "r", now, expiresAt: now + 1 });
+    for (const { accountId } of [own, other]) {
+      for (const key of [1, 2, 3]) await claim(accountId, key);
+    }
+    const forget = () => storage.personData.forgetAnswers(own.accountId, 2);
+    assert.deepEqual([await forget(), await forget(), await forget()], [2, 1, 0]);
+    assert.equal(await claim(own.accountId, 1), null);
+    assert.notEqual(await claim(other.accountId, 1), null);
+    await storage.personData.delete({
+      accountId: own.accountId, conversations: [], calls: [], leads: [], named: null,
+      busyBefore: 0, now, by: { actor: { kind: "key", id: "key:1", name: "K" }, address: null },
+    });
+    assert.equal(await claim(own.accountId, 1), null, "what came meanwhile is forgotten, too");
+  });
+
   test(`[SO91] ${engine.name}: a knowledgebase and a document are deleted in steps of their chunks, the last first`, async () => {
     const { accountId } = await world.newConversation(PRICE);
     const now = system.now();

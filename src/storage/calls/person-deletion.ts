@@ -2,11 +2,12 @@
 import type { PersonCounts, PersonStore } from "#features/calls/records/person-data.ts";
 import { isE164 } from "#core/values.ts";
 import { createNoteAudit } from "#storage/accounts/audit-log.ts";
+import type { keptAnswerCommands } from "#storage/accounts/kept-answers.ts";
 import type { callCommands } from "./commands.ts";
 import type { bulkCommands } from "#storage/conversations/deletion.ts";
 import type { leadCommands } from "#storage/leads/commands.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
-import type { WriterOf } from "#storage/writer.ts";
+import type { Writer } from "#storage/writer.ts";
 
 type DeleteArgs = Parameters<PersonStore["delete"]>[0];
 type Commands = Pick<ReturnType<typeof callCommands>, "calls.deleteMany">
@@ -21,7 +22,8 @@ interface Known {
 }
 
 export function createPersonStore(
-  reader: Reader, writer: WriterOf<typeof personCommands>,
+  reader: Reader,
+  writer: Writer<ReturnType<typeof personCommands> & ReturnType<typeof keptAnswerCommands>>,
 ): PersonStore {
   const conversation = reader.prepare<object, Known>(`
     SELECT uuid, assistant_id, visitor_id, external_identifier FROM conversations
@@ -78,13 +80,14 @@ export function createPersonStore(
       if (named !== null) uuids.delete(named);
       return { conversations: [...uuids], named, calls: [...callIds], leads: leadIds };
     },
+    forgetAnswers: (accountId, rows) =>
+      writer.write("keptAnswers.trim", { accountId, before: Number.MAX_SAFE_INTEGER, rows }),
     delete: (args) => writer.write("personData.delete", args),
   };
 }
 
 export function personCommands(sql: Sql, commands: Commands) {
   const note = createNoteAudit(sql);
-  // They may contain the person's number or words; none can be told from the others.
   const forgetAnswers = sql.prepare("DELETE FROM kept_answers WHERE account_id = @accountId");
   return {
     "personData.delete": async (

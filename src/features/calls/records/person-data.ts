@@ -32,9 +32,14 @@ export interface PersonStore {
   /** Null: there is no such conversation. */
   find(accountId: number, person: Person): Promise<PersonRecords | null>;
   /**
-   * One transaction, recorded in the audit log with the number of each. The named conversation
-   * stays, and counts as busy, if any other record is or `busyBefore` were: a repeated request
-   * finds those by it.
+   * Deletes answers that are kept for repeated requests, up to that many, and resolves to how many:
+   * they may contain the person's number or words, and none can be told from the others.
+   */
+  forgetAnswers(accountId: number, rows: number): Promise<number>;
+  /**
+   * One transaction, also of the answers kept meanwhile, recorded in the audit log with the number
+   * of each. The named conversation stays, and counts as busy, if any other record is or
+   * `busyBefore` were: a repeated request finds those by it.
    */
   delete(args: PersonRecords & {
     accountId: number; by: By; now: Instant; busyBefore: number;
@@ -86,6 +91,8 @@ export function createPersonData({
     remove: async (accountId: number, person: Person, by: By): Promise<PersonCounts> => {
       const found = await find(accountId, person);
       await costs.catchUp(accountId);
+      const rows = LIMITS.retentionRowsMax;
+      while (await store.forgetAnswers(accountId, rows) === rows);
       const counts: PersonCounts = { conversations: 0, calls: 0, leads: 0, busy: 0 };
       for (const part of partsOf(found)) {
         const done = await store.delete({
