@@ -5,7 +5,7 @@ import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLooks } from "#core/looks.ts";
 import { wait } from "#core/system.ts";
-import { recordingsOf } from "./records/transfers.ts";
+import { legRecordingsOf } from "./records/transfers.ts";
 import type { CallingOptions } from "./live-call.ts";
 import type { Call } from "./records/records.ts";
 
@@ -65,11 +65,17 @@ async function finishCall(
   await calls.finish(call, { evaluation: values, evaluationError: error });
 }
 
-/** Keeps its recording and those of its legs; a leg's that was not closed is repaired first. */
-export async function keepAll({ recordings }: CallingOptions, call: Call): Promise<void> {
-  const [own, ...legs] = recordingsOf(call);
-  if (own !== undefined) await recordings.keep(own);
-  for (const leg of legs) {
-    if (await recordings.repair(leg)) await recordings.keep(leg);
+/**
+ * Keeps its recording and those of its legs; a leg's that was not closed is repaired first. Where
+ * nothing of the call itself was recorded, its legs' are removed: no link and no retention would
+ * find them.
+ */
+export async function keepAll(
+  { recordings }: Pick<CallingOptions, "recordings">, { recordingFile, transfers }: Call,
+): Promise<void> {
+  if (recordingFile !== null) await recordings.keep(recordingFile);
+  for (const leg of legRecordingsOf(transfers)) {
+    if (recordingFile === null) await recordings.remove(leg);
+    else if (await recordings.repair(leg)) await recordings.keep(leg);
   }
 }

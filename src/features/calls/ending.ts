@@ -122,7 +122,7 @@ export async function conclude(
     endedAt,
   });
   if (finalStatus !== "failed") return finish(call.id);
-  const ended = isRecorded ? await calls.findById(call.id) : null;
+  const ended = call.recordingFile === null ? null : await calls.findById(call.id);
   if (ended) await keepAll(options, ended);
 }
 

@@ -59,7 +59,7 @@ export interface CallingOptions extends VoiceChoice, Pick<Lines, "colleagueLineO
   /** What the carrier charges per minute; 0: not known. */
   carrierRateOf(leg: CarrierLeg): Micros;
   evaluate: Evaluate;
-  recordings: Pick<Recordings, "folder" | "keep" | "repair">;
+  recordings: Pick<Recordings, "folder" | "keep" | "remove" | "repair">;
   /** Counts a reply that was begun early: heard, or dropped after so many of the model's tokens. */
   observeEager(outcome: "heard" | "dropped", tokens: number): void;
   system: System;

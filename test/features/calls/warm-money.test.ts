@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { randomUUID } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { monoWav } from "#audio/wav.ts";
+import { keepAll } from "#features/calls/after-call.ts";
 import { mayStep, WARM_STAGES, type TransferOutcome, type WarmStage } from "#features/calls/records/warm-stages.ts";
 import { LIMITS } from "#core/limits.ts";
 import { withRecordings } from "#features/webhooks/payloads.ts";
@@ -221,6 +222,25 @@ test("[WT27] answered legs are recorded beside their call, linked in record and 
   assert.equal(await storage.calls.hasRecording(`${uuid}-2.wav`), false);
   await storage.close();
   assert.deepEqual(await urls(), [null, null]);
+});
+
+test("[GR8] where nothing of a call itself was recorded, what a leg of it has is removed", async () => {
+  const { call } = await calls.begin({
+    assistant: assistant!, type: "inbound", conversationUuid: null, assistantPhone: "+15550199",
+    customerPhone: "+15550100", variables: {},
+  });
+  const uuid = randomUUID();
+  await calls.change(call, "in-progress", { recordingFile: `${uuid}.wav` });
+  await asked(call.id);
+  await step(call.id, "dialling");
+  await step(call.id, "briefing");
+  const leg = join(server.dataDir, "scratch", `${uuid}-1.wav`);
+  writeFileSync(leg, monoWav([new Int16Array(8000)], 8000));
+  await end(call.id, { hasRecording: false });
+  const ended = await calls.findById(call.id);
+  assert.ok(ended);
+  await keepAll(server.app.features, ended);
+  assert.equal(existsSync(leg), false);
 });
 
 test("[WT29] a leg cut by a crash before anything was recorded has no recording", async () => {

@@ -50,14 +50,15 @@ export const legFile = (callFile: string, number: number): string =>
 /** The file of the call that a leg's file belongs to; a call's own file stays as it is. */
 export const callFileOf = (file: string): string => file.replace(/^(.{36})-\d+/, "$1");
 
-/** All recordings of a call: its own, and those of legs that somebody answered. */
+/** The recordings of legs that somebody answered. */
+export const legRecordingsOf = (transfers: Transfers): string[] =>
+  transfers.flatMap(({ leg }) =>
+    leg && leg.answeredAt !== null && leg.recordingFile !== null ? [leg.recordingFile] : []);
+
+/** All recordings of a call: its own and those of its legs, which are not kept without it. */
 export const recordingsOf = ({ recordingFile, transfers }: {
   recordingFile: string | null; transfers: Transfers;
-}): string[] => recordingFile === null ? [] : [
-  recordingFile,
-  ...transfers.flatMap(({ leg }) =>
-    leg && leg.answeredAt !== null && leg.recordingFile !== null ? [leg.recordingFile] : []),
-];
+}): string[] => recordingFile === null ? [] : [recordingFile, ...legRecordingsOf(transfers)];
 
 /** Where a recording may lie: as it was made, and compressed. */
 export const placesOf = (recording: string): [wav: string, opus: string] =>
