@@ -28,6 +28,11 @@ export interface Sql {
     among(column: string, list: `@${string}`): string;
     /** The column's text in lower case, in every alphabet. */
     lower(column: string): string;
+    /**
+     * Finds the account's rows before an id, newest first, along the index of both; `table`: the
+     * table's alias.
+     */
+    newestFirst(table: string): { where: string; order: string };
     /** The database's clock, in microseconds since the epoch. */
     readonly clock: string;
     /** Ends a SELECT whose rows are about to be changed: rows locked by others are skipped. */

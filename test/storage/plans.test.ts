@@ -82,6 +82,42 @@ test("[SO621] [GR5] over PostgreSQL deliveries that wait are not looked for amon
   rmSync(place, { recursive: true });
 });
 
+test("[GR9] over PostgreSQL an account's conversations are not looked for among everybody's newer ones", {
+  skip: withoutPostgres,
+}, async () => {
+  const place = testDataDir();
+  const database = await databaseAt(place);
+  const open = () => openPostgres({
+    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
+  });
+  const first = await open();
+  const { newConversation } = createWorld(first);
+  const [old, busy] = [await newConversation(0), await newConversation(0)];
+  await first.close();
+  for (const { accountId, assistantId } of [old, busy]) {
+    await database.query(`INSERT INTO conversations (uuid, account_id, assistant_id, type, variables,
+        last_message_at, check_at, created_at, updated_at)
+      SELECT '${accountId}-' || i, ${accountId}, ${assistantId}, 'widget', '{}', 0, 0, 0, 0
+      FROM generate_series(1, 20000) AS i`);
+  }
+  await database.query("ANALYZE conversations");
+  const storage = await open();
+  const page = (before: number) => storage.conversations.list(old.accountId, {}, before, 25);
+  const newest = await page(0);
+  assert.deepEqual(newest.map(({ uuid }) => uuid),
+    Array.from({ length: 25 }, (_, at) => `${old.accountId}-${20_000 - at}`));
+  const [next] = await page(newest.at(-1)?.id ?? 0);
+  assert.equal(next?.uuid, `${old.accountId}-19975`);
+  await storage.close();
+  const [read] = await database.query<{ rows: string }>(`
+    SELECT i.idx_tup_read + t.seq_tup_read AS rows
+    FROM pg_stat_user_indexes i JOIN pg_stat_user_tables t ON t.relid = i.relid
+    WHERE indexrelname = 'conversations_pkey'`);
+  assert.ok(Number(read?.rows) < 1000, `${read?.rows} were read along the ids, or all`);
+  await database.drop();
+  rmSync(place, { recursive: true });
+});
+
 test("[SO42] lists and searches over PostgreSQL never scan all messages or transcripts, however often run", {
   skip: withoutPostgres,
 }, async () => {

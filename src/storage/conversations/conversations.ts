@@ -121,19 +121,20 @@ function createLists(
 ): Pick<ConversationStore, "summary" | "list"> {
   const found = createFound(reader, writer, search);
   const summaries = SUMMARIES();
+  const { where, order } = reader.dialect.newestFirst("c");
   const summary = reader.prepare<object, SummaryRow>(`
     ${summaries} WHERE c.uuid = @uuid AND c.account_id = +@accountId`);
   const list = aside<object, SummaryRow & LastRow>(reader, `
     ${SUMMARIES(LAST)}
     LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages WHERE conversation_id = c.id)
-    WHERE c.account_id = @accountId AND c.id < +@before
+    WHERE ${where}
       AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
       AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
       AND (CAST(@externalIdentifier AS TEXT) IS NULL OR c.external_identifier = @externalIdentifier)
       AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
       AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)
       AND ${found.condition}
-    ORDER BY c.id DESC LIMIT (@rows + 0)`);
+    ORDER BY ${order} LIMIT (@rows + 0)`);
   return {
     summary: async (accountId, uuid) =>
       orNull(await summary.get({ accountId, uuid }), summaryFromRow),

@@ -76,6 +76,12 @@ export function createSql(ask: Ask): Sql {
       among: (column, list) => `${column} = ANY(${list})`,
       // The columns collate by bytes, where only A to Z have a lower case.
       lower: (column) => `lower(${column} COLLATE "default")`,
+      // Ordered by the id alone, it would go through everybody's rows for those of the account.
+      newestFirst: (table) => ({
+        where: `(${table}.account_id, ${table}.id) > (@accountId, 0)
+          AND (${table}.account_id, ${table}.id) < (@accountId, @before)`,
+        order: `${table}.account_id DESC, ${table}.id DESC`,
+      }),
       clock: CLOCK,
       skipLocked: "FOR UPDATE SKIP LOCKED",
     },

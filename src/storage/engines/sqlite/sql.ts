@@ -25,6 +25,9 @@ export const DIALECT: Sql["dialect"] = {
   among: (column, list) => `${column} IN (SELECT value FROM json_each(${list}))`,
   // Readers replace SQLite's own function (database.ts).
   lower: (column) => `lower(${column})`,
+  newestFirst: (table) => ({
+    where: `${table}.account_id = @accountId AND ${table}.id < +@before`, order: `${table}.id DESC`,
+  }),
   clock: "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
   skipLocked: "",
 };
