@@ -120,9 +120,9 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.deepEqual([await due(now + 9), (await due(now + 10)).length], [[], 1]);
     assert.equal(await claim(now + 10), true, "whoever had it has ended");
     assert.ok((await pay()).includes("balance_low"), "the next amount is armed");
-    await storage.balance.mailSent({ accountId: stranger, id: mail.id, now });
+    await storage.balance.mailSent({ accountId: stranger, id: mail.id });
     assert.equal((await due(now + 20)).length, 2);
-    await storage.balance.mailSent({ accountId, id: mail.id, now });
+    await storage.balance.mailSent({ accountId, id: mail.id });
     assert.deepEqual(
       (await due(now + 20)).map(({ thresholdMicros }) => thresholdMicros), [2 * PRICE]);
     assert.equal(await claim(now + 30), false);

@@ -1,7 +1,8 @@
 // Balances that run low: the ledger's step that notices it, the alert mails, and the payment
 // sessions that were opened. Rules: features/accounts/money/balance.ts and top-ups.ts.
 import {
-  crossedAlerts, MAIL_CLAIM_MICROS, nextAlert, type BalanceAlerts, type BalanceStore,
+  crossedAlerts, MAIL_CLAIM_MICROS, MAIL_NEWS_MICROS, nextAlert,
+  type BalanceAlerts, type BalanceStore,
 } from "#features/accounts/money/balance.ts";
 import type { TopUpStore } from "#features/accounts/money/top-ups.ts";
 import { dollarsFromMicros, type Micros } from "#core/money.ts";
@@ -24,7 +25,10 @@ const alertsFromRow = (row: AlertsRow | undefined): BalanceAlerts => ({
 const ALERTS = "SELECT amounts, emails FROM balance_alerts WHERE account_id = @accountId";
 const ARM = "UPDATE accounts SET alert_micros = @alertMicros WHERE id = @accountId";
 
-/** A claim that ends later than one made now would end was made before the clock was set back. */
+/**
+ * Earlier versions kept the mails they had sent. A claim that ends later than one made now would
+ * end was made before the clock was set back.
+ */
 const IS_FREE = "sent_at IS NULL AND (next_at <= @now OR next_at > @until)";
 
 interface Moved {
@@ -41,6 +45,8 @@ interface Moved {
 export function createBalanceWatch(sql: Sql): (moved: Moved) => Promise<CommittedEvent[]> {
   const read = sql.prepare<object, AlertsRow>(ALERTS);
   const arm = sql.prepare(ARM);
+  const forgetOld = sql.prepare(
+    "DELETE FROM balance_mails WHERE account_id = @accountId AND created_at < @before");
   const insertMail = sql.prepare(`
     INSERT INTO balance_mails (account_id, threshold_micros, balance_micros, address, next_at,
       created_at)
@@ -51,6 +57,7 @@ export function createBalanceWatch(sql: Sql): (moved: Moved) => Promise<Committe
     if (!row) return [];
     const { amountsMicros, emails } = alertsFromRow(row);
     await arm.run({ accountId, alertMicros: nextAlert(amountsMicros, balanceMicros) });
+    await forgetOld.run({ accountId, before: now - MAIL_NEWS_MICROS });
     const events: CommittedEvent[] = [];
     for (const thresholdMicros of crossedAlerts(amountsMicros, beforeMicros, balanceMicros)) {
       events.push(await append(accountId, {
@@ -78,8 +85,8 @@ export function balanceCommands(sql: Sql) {
   const claim = sql.prepare(`
     UPDATE balance_mails SET next_at = @until
     WHERE id = @id AND account_id = @accountId AND ${IS_FREE}`);
-  const sent = sql.prepare(`
-    UPDATE balance_mails SET sent_at = @now WHERE id = @id AND account_id = @accountId`);
+  const sent = sql.prepare(
+    "DELETE FROM balance_mails WHERE id = @id AND account_id = @accountId");
   const addTopUp = sql.prepare(`
     INSERT INTO top_ups (session_id, account_id, amount_micros, created_at)
     VALUES (@sessionId, @accountId, @amountMicros, @now)

@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { createSystem } from "#core/system.ts";
+import { rowsBeside } from "#support/databases/beside.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import {
   newAssistant, newConversation, openBeside, startTestServer, testDataDir,
@@ -107,6 +108,28 @@ test("[BL94] killed between crossing and sending, the next start sends the mail 
   await balanceMails.sweep();
   assert.equal(sent(), 1);
   await next.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+test("[GR10] a balance mail that was sent, or is old when the next amount is crossed, is forgotten", async () => {
+  const dataDir = testDataDir();
+  const storage = await openBeside(dataDir, "forgets");
+  const now = createSystem().now();
+  const { id: accountId } = await storage.accounts.createAccount(
+    { name: "Ada", email: "", plan: "self-hosted", now });
+  const credit = (amountMicros: number, at: number) => storage.accounts.credit(
+    { accountId, amountMicros, reference: `credit:${amountMicros}`, now: at });
+  await credit(10, now);
+  await storage.balance.setAlerts(
+    { accountId, amountsMicros: [9, 7, 5], emails: ["ada@example.com"] });
+  await credit(-1, now - 4 * 24 * 60 * 60_000_000);
+  await credit(-2, now);
+  await credit(-3, now);
+  const due = await storage.balance.dueMails({ now, since: 0, rows: 10 });
+  assert.deepEqual(due.map(({ thresholdMicros }) => thresholdMicros), [7, 5]);
+  for (const { id } of due) await storage.balance.mailSent({ accountId, id });
+  await storage.close();
+  assert.deepEqual(await rowsBeside(dataDir, "SELECT * FROM balance_mails"), []);
   rmSync(dataDir, { recursive: true, force: true });
 });
 

@@ -6,14 +6,12 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { formatMicros } from "#core/money.ts";
 import type { System } from "#core/system.ts";
-import { DAY_MICROS } from "#core/zones.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Mail, Mailer } from "#providers/mail/port.ts";
 import type { Account } from "#features/accounts/accounts.ts";
-import { MAIL_CLAIM_MICROS, type BalanceMail, type BalanceStore } from "./balance.ts";
-
-/** An older mail is no longer worth sending. */
-const NEWS_DAYS = 3;
+import {
+  MAIL_CLAIM_MICROS, MAIL_NEWS_MICROS, type BalanceMail, type BalanceStore,
+} from "./balance.ts";
 
 interface BalanceMailOptions {
   store: Pick<BalanceStore, "dueMails" | "claimMail" | "mailSent">;
@@ -58,7 +56,7 @@ export function createBalanceMails(options: BalanceMailOptions): BalanceMails {
     if (!account) return;
     try {
       await mailer.send(mailOf(due, account.name, publicUrl));
-      await store.mailSent({ accountId, id, now: system.now() });
+      await store.mailSent({ accountId, id });
     } catch (error) {
       log.warn({ err: error, account_id: accountId }, "could not send a balance mail");
     }
@@ -66,7 +64,7 @@ export function createBalanceMails(options: BalanceMailOptions): BalanceMails {
   const sweep = async (): Promise<void> => {
     const now = system.now();
     const due = await store.dueMails({
-      now, since: now - NEWS_DAYS * DAY_MICROS, rows: LIMITS.balanceMailRows,
+      now, since: now - MAIL_NEWS_MICROS, rows: LIMITS.balanceMailRows,
     });
     await Promise.all(due.map(send));
   };

@@ -9,6 +9,8 @@ import { QUARTER_MICROS } from "./costs.ts";
 export const ALERTS_MAX = 5;
 /** Longer than sending is retried. When a claim's process has died, the next one sends the mail. */
 export const MAIL_CLAIM_MICROS = 10 * 60_000_000;
+/** An older mail is no longer worth sending. */
+export const MAIL_NEWS_MICROS = 3 * DAY_MICROS;
 
 export interface BalanceAlerts {
   /** The highest first. */
@@ -38,7 +40,8 @@ export interface BalanceStore {
   claimMail(
     args: { accountId: number; id: number; now: Instant; until: Instant },
   ): Promise<boolean>;
-  mailSent(args: { accountId: number; id: number; now: Instant }): Promise<void>;
+  /** Forgets the mail. */
+  mailSent(args: { accountId: number; id: number }): Promise<void>;
 }
 
 /** The next threshold that a falling balance reaches; null: it is at or below them all. */
