@@ -37,12 +37,13 @@ function isWanted({ type, settings, was_written: wasWritten }: EndingRow): boole
 export function createEvaluationStore(
   reader: Reader, writer: WriterOf<typeof evaluationCommands>,
 ): EvaluationStore {
+  // The sign keeps SQLite from going through all conversations by account.
   const due = reader.prepare<object, {
     id: number; uuid: string; account_id: number; assistant_id: number; evaluation_due: number;
   }>(`
     SELECT id, uuid, account_id, assistant_id, evaluation_due FROM (
       SELECT id, uuid, account_id, assistant_id, evaluation_due,
-        row_number() OVER (PARTITION BY account_id ORDER BY id) AS turn
+        row_number() OVER (PARTITION BY +account_id ORDER BY id) AS turn
       FROM conversations WHERE evaluation_due IS NOT NULL
     ) AS waiting ORDER BY turn, id LIMIT (@rows + 0)`);
   const find = reader.prepare<object, { evaluation: string | null; evaluation_due: number | null }>(
