@@ -66,7 +66,7 @@ function made(_: string, value: unknown): unknown {
 export const parsedJson = (text: string): unknown =>
   (MAY_BE_HALF.test(text) ? JSON.parse(text, made) : JSON.parse(text));
 
-/** Undefined when it is no JSON. Halves of an emoji stay: the next piece of a stream has the rest. */
+/** Undefined when it is no JSON. Halves of an emoji stay: a stream brings the other one next. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
