@@ -52,7 +52,7 @@ export const wordsIn = (text: string): string[] => text.split(/\s+/).filter((wor
 /** UTF-8 has no half of an emoji, but JSON can write one: programs cut texts by UTF-16 units. */
 const MAY_BE_HALF = /\\u[dD][89a-fA-F]/;
 
-function made(_: string, value: unknown): unknown {
+function wellFormed(_: string, value: unknown): unknown {
   if (typeof value === "string") return value.toWellFormed();
   return isRecord(value)
     ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name.toWellFormed(), one]))
@@ -64,7 +64,7 @@ function made(_: string, value: unknown): unknown {
  * receiver of a webhook, would refuse it. Throws SyntaxError; RangeError for deep nesting.
  */
 export const parsedJson = (text: string): unknown =>
-  (MAY_BE_HALF.test(text) ? JSON.parse(text, made) : JSON.parse(text));
+  (MAY_BE_HALF.test(text) ? JSON.parse(text, wellFormed) : JSON.parse(text));
 
 /** Undefined when it is no JSON. Halves of an emoji stay: a stream brings the other one next. */
 export function jsonOf(text: string): unknown {

@@ -2,6 +2,7 @@
 // folder at most and has any number of labels; deleting either removes only the link.
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { deletedInSteps } from "#core/steps.ts";
 import type { Instant, System } from "#core/system.ts";
 
 export const COLORS = [
@@ -95,13 +96,9 @@ function createUseCases(store: GroupStore, noun: string, system: System): GroupU
       if (color !== undefined) changes.color = color;
       return saved(await store.update({ accountId, groupId, changes }));
     },
-    remove: async (accountId, groupId) => {
-      const rows = LIMITS.conversationLabelsPerWrite;
-      const some = () => store.remove({ accountId, groupId, rows, now: system.now() });
-      let done = await some();
-      while (done?.isGone === false) done = await some();
-      return done !== null;
-    },
+    remove: (accountId, groupId) => deletedInSteps(() => store.remove({
+      accountId, groupId, rows: LIMITS.conversationLabelsPerWrite, now: system.now(),
+    })),
     page: store.page,
   };
 }

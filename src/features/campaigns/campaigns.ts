@@ -6,6 +6,7 @@ import type { CallTerms } from "#features/calls/calls.ts";
 import type { Call } from "#features/calls/records/records.ts";
 import { Fault } from "#core/faults.ts";
 import type { Micros } from "#core/money.ts";
+import { deletedInSteps } from "#core/steps.ts";
 import type { Instant, System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 import type { EventBus } from "#events/bus.ts";
@@ -293,13 +294,11 @@ export function createCampaigns(options: CampaignsOptions) {
       return changed;
     },
     ...createRunning(options),
-    /** Deletes in batches, so that nobody waits long; after a crash, a repeat deletes the rest. */
     remove: async (accountId: number, campaignId: number): Promise<void> => {
       const rows = LIMITS.campaignLeadsPerWrite;
       const some = () => store.remove({ accountId, campaignId, rows, now: system.now() });
-      let done = await some();
-      if (!done) throw campaignNotFound();
-      for (; done; done = done.isGone ? null : await some()) bus.publishCommitted(done.events);
+      const publish = ({ events }: RemoveOutcome): void => bus.publishCommitted(events);
+      if (!await deletedInSteps(some, publish)) throw campaignNotFound();
     },
   };
 }

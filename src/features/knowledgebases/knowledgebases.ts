@@ -4,6 +4,7 @@ import type { Files } from "#files/files.ts";
 import type { Removals } from "#files/removals.ts";
 import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { deletedInSteps } from "#core/steps.ts";
 import type { Instant, System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { CommittedEvent, DocumentStatus } from "#events/events.ts";
@@ -343,6 +344,7 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
     if (events.length > 0) options.enqueue(document);
     return document;
   };
+  const forgetAll = ({ gone }: RemoveOutcome): void => gone.forEach(options.forget);
   return {
     create: (accountId, naming) => store.create({ ...naming, accountId, now: system.now() }),
     update: async (accountId, knowledgebaseId, changes) => {
@@ -352,8 +354,8 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
       return saved;
     },
     remove: async (accountId, knowledgebaseId) => {
-      const some = (now: Instant) => store.remove({ ...GONE, accountId, knowledgebaseId, now });
-      if (!await removeAll(options, some)) throw knowledgebaseNotFound();
+      const some = () => store.remove({ ...GONE, accountId, knowledgebaseId, now: system.now() });
+      if (!await deletedInSteps(some, forgetAll)) throw knowledgebaseNotFound();
     },
     get,
     list: (accountId) => store.list(accountId),
@@ -381,22 +383,13 @@ export function createKnowledgebases(options: KnowledgebasesOptions): Knowledgeb
     chunks: ({ id }, offset, rows) => store.chunks(id, offset, rows),
     removeDocument: async (accountId, knowledgebaseId, documentId) => {
       await getDocument(accountId, knowledgebaseId, documentId);
-      const some = (now: Instant) => store.removeDocument({ ...GONE, accountId, documentId, now });
-      if (!await removeAll(options, some)) throw documentNotFound();
+      const some = () =>
+        store.removeDocument({ ...GONE, accountId, documentId, now: system.now() });
+      if (!await deletedInSteps(some, forgetAll)) throw documentNotFound();
     },
     getDocument,
     documents: async (account, id) => store.documents((await get(account, id)).id),
   };
-}
-
-/** Removes in steps, so that no charge waits behind a large text; false: it did not exist. */
-async function removeAll(
-  { system, forget }: KnowledgebasesOptions, some: (now: Instant) => Promise<RemoveOutcome | null>,
-): Promise<boolean> {
-  let done = await some(system.now());
-  if (!done) return false;
-  for (; done; done = done.isGone ? null : await some(system.now())) done.gone.forEach(forget);
-  return true;
 }
 
 /** Throws Fault 422 for changes that the document's type does not allow. */

@@ -5,6 +5,7 @@ import { createHmac } from "node:crypto";
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { pageOf } from "#core/paging.ts";
+import { deletedInSteps } from "#core/steps.ts";
 import { isoMicros, type Instant, type System } from "#core/system.ts";
 import { DAY_MICROS } from "#core/zones.ts";
 
@@ -224,8 +225,7 @@ function createEndpoints({ store, system, wake, endpointsMax }: WebhooksOptions)
         throw new Fault(422, "The webhook of an assistant is turned off on the assistant.");
       }
       const rows = LIMITS.deliveriesPerWrite;
-      const some = () => store.deleteEndpoint({ accountId, endpointId, rows });
-      for (let done = await some(); done?.isGone === false; done = await some());
+      await deletedInSteps(() => store.deleteEndpoint({ accountId, endpointId, rows }));
     },
     /** Throws Fault 409 while it is disabled. */
     test: async (accountId: number, endpointId: number): Promise<Delivery> => {

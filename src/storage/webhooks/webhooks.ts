@@ -153,7 +153,7 @@ const WAITING = `SELECT id FROM webhook_deliveries
 function createWaiting(reader: Reader): WebhookStore["waiting"] {
   const newest = reader.prepare<object, { id: number | null }>(
     "SELECT max(id) AS id FROM webhook_deliveries");
-  // The parentheses keep the index of pending deliveries out: it is not in the order of the ids.
+  // The changed text keeps the index of pending deliveries out: it is not in the order of the ids.
   const since = reader.prepare<object, { id: number }>(`
     SELECT DISTINCT endpoint_id AS id FROM webhook_deliveries
     WHERE id > @afterId AND id <= @newestId AND (state || '') = 'pending'`);
