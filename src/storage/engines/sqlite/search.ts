@@ -9,6 +9,9 @@ import { indexable, termsOf } from "#storage/search/words.ts";
 /** The token that marks every entry of a knowledgebase. */
 const scopeOf = (knowledgebaseId: number): string => `k${knowledgebaseId}`;
 
+/** Decimals of a score that order by: the words of a question are added up in no fixed order. */
+const SCORE_DECIMALS = 12;
+
 /** Quoted terms only, so that nothing people type is read as query syntax; null: no words. */
 function matchOf(knowledgebaseId: number, query: string): string | null {
   const terms = termsOf(query);
@@ -33,7 +36,7 @@ export function createSearchIndex(reader: Reader): SearchIndex {
     JOIN chunks c ON c.id = i.rowid JOIN documents d ON d.id = c.document_id
     WHERE chunk_index MATCH @match AND c.knowledgebase_id = @knowledgebaseId
       AND c.position < d.found_until
-    ORDER BY score DESC, c.id LIMIT @rows`);
+    ORDER BY round(score, ${SCORE_DECIMALS}) DESC, c.id LIMIT @rows`);
   const byMeaning = reader.prepare<object, Hit>(`
     SELECT c.id, 1 - vec_distance_cosine(v.vector, @vector) AS score FROM chunk_vectors v
     JOIN chunks c ON c.id = v.chunk_id JOIN documents d ON d.id = c.document_id
