@@ -104,7 +104,9 @@ export function App() {
     <SessionContext.Provider value={session}>
       <LiveProvider>
         <ToastProvider>
-          <Router hook={useHashLocation}><Rightful><Frame session={session} /></Rightful></Router>
+          <Router hook={useHashLocation}>
+            <Rightful leave={leave}><Frame session={session} /></Rightful>
+          </Router>
         </ToastProvider>
       </LiveProvider>
       {isOver && (
@@ -184,11 +186,17 @@ function SignInAgain(props: Omit<Parameters<typeof SignIn>[0], "isAgain">) {
   );
 }
 
-function Rightful({ children }: { children: ComponentChildren }) {
+function Rightful({ leave, children }: { leave(): void; children: ComponentChildren }) {
   const { value } = useMe();
   const who = value?.user?.id;
-  useEffect(() => {
-    if (who !== undefined) tellTabs(who);
+  const known = useRef(who);
+  // Before paint: nobody sees what was typed by the person before.
+  useLayoutEffect(() => {
+    if (who === undefined) return;
+    // Another tab signed in as somebody else and has not said so yet.
+    if (known.current !== undefined && known.current !== who) return leave();
+    known.current = who;
+    tellTabs(who);
   }, [who]);
   if (value) showIn(value.time_zone);
   // When the zone changes, the times that are already on the page are drawn again.

@@ -167,6 +167,27 @@ test("[DB664] signing in as somebody else in one tab does so in all, with nothin
   await context.close();
 });
 
+test("[DB1783] a tab that learns only from the server that somebody else has signed in keeps nothing of the previous user", { skip }, async () => {
+  const { key } = await server.newAccount();
+  const ana = await memberOf(server, "builder", server.key);
+  const ben = await memberOf(server, "builder", key);
+  const context = await browser!.newContext();
+  await context.addInitScript("BroadcastChannel.prototype.postMessage = () => undefined;");
+  const first = await signIn(context, ana.email);
+  await first.getByText("Live", { exact: true }).waitFor();
+  const name = first.getByRole("textbox", { name: "Name" });
+  await name.fill("secret_of_ana");
+  await signIn(context, ben.email);
+  const { uuid } = await newAssistant(server);
+  await server.call("POST", `/conversations/${await newConversation(server, uuid)}/messages`, {
+    body: { message: "This changes the balance" },
+  });
+  await first.getByTitle(ben.email).waitFor();
+  await first.getByText("Live", { exact: true }).waitFor();
+  assert.equal(await name.inputValue(), "");
+  await context.close();
+});
+
 /** Ends all sessions but the one it is asked by. */
 async function endSessions(who: Awaited<ReturnType<typeof memberOf>>): Promise<void> {
   const { body } = await who.call("GET", "/user/sessions");
