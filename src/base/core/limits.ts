@@ -119,6 +119,7 @@ export const LIMITS = {
   toolResponseBytesMax: 1024 * 1024,
   toolThreadsMax: 2,
   toolCallsPerThreadMax: 128,
+  /** Calls of one account that wait for room in a thread. */
   toolCallsQueueMax: 2000,
   /** Cached sessions with MCP servers; the least recently used one is evicted. */
   mcpSessionsMax: 500,
@@ -232,7 +233,7 @@ export const LIMITS = {
   webhookMs: 15 * SECOND_MS,
   webhookResponseBytesMax: 64 * 1024,
   webhookResponseCharsMax: 4096,
-  webhooksAtOnceMax: 32,
+  webhooksAtOnceMax: 64,
   /** Deliveries that are deleted or given up with their endpoint in one transaction. */
   deliveriesPerWrite: 500,
   /** An endpoint that has accepted no delivery for this long is disabled. */

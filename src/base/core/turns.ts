@@ -21,3 +21,59 @@ export function createTurns(): <T extends { accountId: number }>(
     return next;
   };
 }
+
+interface Places {
+  /** Runs the work once its account has a place. Rejects as it does, or when too many wait. */
+  take<Result>(accountId: number, work: () => Promise<Result>): Promise<Result>;
+}
+
+/** One account's work that runs, and its work that waits, oldest first. */
+interface Line {
+  accountId: number;
+  busy: number;
+  waiting: (() => void)[];
+}
+
+/**
+ * Lets at most `max` work at a time, and one account half of that, so that others find a place even
+ * where its work hangs. The places of those that wait go from account to account. `waitingMax`: how
+ * much work of one account may wait.
+ */
+export function createPlaces(max: number, waitingMax = Infinity): Places {
+  const ofAccountMax = Math.ceil(max / 2);
+  const lines = new Map<number, Line>();
+  const choose = createTurns();
+  let busy = 0;
+
+  const fill = (): void => {
+    while (busy < max) {
+      const line = choose([...lines.values()].filter(({ waiting, busy: own }) =>
+        waiting.length > 0 && own < ofAccountMax));
+      if (!line) return;
+      busy += 1;
+      line.busy += 1;
+      line.waiting.shift()?.();
+    }
+  };
+  const leave = (line: Line): void => {
+    busy -= 1;
+    line.busy -= 1;
+    if (line.busy === 0 && line.waiting.length === 0) lines.delete(line.accountId);
+    fill();
+  };
+  return {
+    take: async (accountId, work) => {
+      const line = lines.get(accountId) ?? { accountId, busy: 0, waiting: [] };
+      if (line.waiting.length >= waitingMax) throw new Error("too much work of the account waits");
+      lines.set(accountId, line);
+      const begun = new Promise<void>((resolve) => line.waiting.push(resolve));
+      fill();
+      await begun;
+      try {
+        return await work();
+      } finally {
+        leave(line);
+      }
+    },
+  };
+}

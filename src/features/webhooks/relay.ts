@@ -6,6 +6,7 @@ import type { Logger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { createLooks } from "#core/looks.ts";
 import type { Instant, System, Timer } from "#core/system.ts";
+import { createPlaces } from "#core/turns.ts";
 import type { Cluster } from "#cluster/cluster.ts";
 import type { Outbound, OutboundReply } from "#outbound/request.ts";
 import { retryAfterMs } from "#outbound/retry-after.ts";
@@ -34,7 +35,7 @@ interface RelayOptions {
   attemptMs: number;
   /** False: the clock was set recently, so no endpoint may be disabled by elapsed time. */
   isClockEven(): boolean;
-  /** Most attempts in flight, over all endpoints. */
+  /** Most attempts in flight, over all endpoints; of one account half as many. */
   atOnceMax: number;
   observe(outcome: Attempt["outcome"], seconds: number): void;
   system: System;
@@ -148,7 +149,7 @@ async function ended(
 
 function createSending(options: RelayOptions, isOver: () => boolean, signal: AbortSignal) {
   const { store, node: { nodeId }, wakeOther, system } = options;
-  const turns = createTurns(options.atOnceMax);
+  const places = createPlaces(options.atOnceMax);
   /** Whether this node owns the endpoint; otherwise it wakes the node that does. */
   const isOurs = async ({ delivery, endpoint, ownerId }: Head): Promise<boolean> => {
     const { id: endpointId, accountId } = endpoint;
@@ -168,28 +169,8 @@ function createSending(options: RelayOptions, isOver: () => boolean, signal: Abo
     /** True: the next message may follow. False: nothing more can be sent before the next start. */
     send: async ({ delivery, endpoint }: Head): Promise<boolean> => {
       if (isUnprepared(delivery)) return prepare(options, delivery);
-      await turns.take(() => sendHead(endpoint.id));
+      await places.take(endpoint.accountId, () => sendHead(endpoint.id));
       return true;
-    },
-  };
-}
-
-/** Lets at most `max` work concurrently; the others wait in order of arrival. */
-function createTurns(max: number): { take(work: () => Promise<void>): Promise<void> } {
-  const waiting: (() => void)[] = [];
-  let busy = 0;
-  return {
-    take: async (work) => {
-      if (busy >= max) await new Promise<void>((resolve) => waiting.push(resolve));
-      else busy += 1;
-      try {
-        await work();
-      } finally {
-        // The place is handed over directly, so that nobody can slip in.
-        const next = waiting.shift();
-        if (next) next();
-        else busy -= 1;
-      }
     },
   };
 }

@@ -14,10 +14,10 @@ type RelayOptions = Parameters<typeof createRelay>[0];
 const system = createManualSystem();
 
 /** The first waiting message of an endpoint, which has the endpoint's number. */
-const headOf = (id: number, changes: Partial<Delivery> = {}): Head => ({
-  endpoint: { id, accountId: 1, url: `https://hooks.example.com/${id}` } as Endpoint, ownerId: 1,
+const headOf = (id: number, changes: Partial<Delivery> = {}, accountId = 1): Head => ({
+  endpoint: { id, accountId, url: `https://hooks.example.com/${id}` } as Endpoint, ownerId: 1,
   delivery: {
-    id, accountId: 1, body: "{}", conversationUuid: null, recordingFile: null, attempts: 1,
+    id, accountId, body: "{}", conversationUuid: null, recordingFile: null, attempts: 1,
     nextAt: system.now(), lastStatus: 500, needsEvaluation: false, ...changes,
   } as Delivery,
 });
@@ -107,6 +107,27 @@ test("[MU8] messages are sent to a limited number of endpoints at a time, and no
   evaluated.resolve({ happy: true });
   await settled();
   assert.deepEqual(sent.map((url) => url.at(-1)), ["1", "3", "2"]);
+  await relay.close();
+});
+
+test("[FA1] endpoints of one account that hang leave half the places to others, who then take turns", async () => {
+  const hanging: (() => void)[] = [];
+  const { relay, sent } = relayOver({
+    head: async (id) => sent.some((url) => url.endsWith(`/${id}`))
+      ? null
+      : headOf(id, {}, Math.floor(id / 10)),
+  }, () => new Promise((resolve) => hanging.push(() => resolve(200))), { atOnceMax: 4 });
+  for (const id of [11, 12, 13, 14, 15, 21, 22, 23, 31]) relay.wake(id);
+  await settled();
+  const numbers = () => sent.map((url) => url.slice(-2));
+  assert.deepEqual(numbers(), ["11", "12", "21", "22"]);
+  for (let count = 0; count < 4; count += 1) hanging[count]?.();
+  await settled();
+  assert.deepEqual(numbers().slice(4).toSorted(), ["13", "14", "23", "31"]);
+  for (const answer of hanging) answer();
+  await settled();
+  assert.equal(sent.at(-1)?.slice(-2), "15");
+  for (const answer of hanging) answer();
   await relay.close();
 });
 
