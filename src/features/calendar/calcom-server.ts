@@ -52,6 +52,7 @@ export type Ask = (desk: Desk, asked: Asked) => Promise<Answer>;
 export function createAsk({ send, log }: { send: SendToEndpoint; log: Logger }): Ask {
   return async ({ url, key, accountId }, asked) => {
     const reply = await send({
+      accountId,
       url: `${url}/v2${asked.path}`,
       method: asked.method,
       headers: {

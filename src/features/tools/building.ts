@@ -12,7 +12,7 @@ export interface BuiltRequest {
   mcp?: {
     tool: string;
     arguments: Record<string, unknown>;
-    owner: { accountId: number; toolId: number };
+    toolId: number;
   };
 }
 
@@ -62,7 +62,7 @@ const headersOf = ({ headers }: Tool, withVariables: (text: string) => string) =
 
 /** Arguments are not checked here: the server checks them against its own schema. */
 export function buildMcpRequest(
-  tool: Tool, mcp: Omit<NonNullable<BuiltRequest["mcp"]>, "owner">, variables: Record<string, string>,
+  tool: Tool, mcp: Omit<NonNullable<BuiltRequest["mcp"]>, "toolId">, variables: Record<string, string>,
 ): BuiltRequest {
   const variable = (name: string): string =>
     (Object.hasOwn(variables, name) ? (variables[name] ?? "") : "");
@@ -74,9 +74,7 @@ export function buildMcpRequest(
     url: fillNames(tool.endpoint, (name) => encoded(variable(name))),
     headers: headersOf(tool, withVariables),
     body: JSON.stringify({ method: "tools/call", params }),
-    mcp: {
-      tool: mcp.tool, arguments: args, owner: { accountId: tool.accountId, toolId: tool.id },
-    },
+    mcp: { tool: mcp.tool, arguments: args, toolId: tool.id },
   };
 }
 

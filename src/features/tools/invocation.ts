@@ -30,6 +30,8 @@ export interface ToolJournal {
 
 /** One request to an endpoint, made by workers/invoke-tool.ts. */
 export interface EndpointRequest {
+  /** Who pays with its share of the threads. */
+  accountId: number;
   url: string;
   method: string;
   headers: Record<string, string>;
@@ -48,7 +50,7 @@ interface McpQuestion {
   tool: string | null;
   arguments: Record<string, unknown>;
   /** The tool whose session to use; absent: one of its own, which ends with the request. */
-  owner?: { accountId: number; toolId: number };
+  toolId?: number;
   /** This and the following are filled in by mcp-sessions.ts. */
   session?: McpSession;
   /** The first JSON-RPC id that this request may use in the session. */
@@ -190,6 +192,7 @@ export function createSender(options: SendingOptions) {
     const startedMs = system.monotonicMs();
     const reply = await send({
       ...built,
+      accountId: tool.accountId,
       headers: { ...built.headers, "idempotency-key": key },
       method: tool.method,
       totalMs,

@@ -45,8 +45,8 @@ export function mcpRoutes(servers: McpServers): Route[] {
         },
         422: { description: "It does not answer or is not an MCP server" },
       },
-      handle: async ({ body: { endpoint, headers = [] } }) => {
-        const tools = await servers.list({ endpoint, headers });
+      handle: async ({ caller, body: { endpoint, headers = [] } }) => {
+        const tools = await servers.list(caller.accountId, { endpoint, headers });
         return json(200, {
           data: tools.map(({ name, description, inputSchema }) =>
             ({ name, description, input_schema: inputSchema })),

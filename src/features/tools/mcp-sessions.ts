@@ -15,6 +15,7 @@ const GOODBYE_MS = 1000;
 
 /** The state of one account's connection to one server. */
 interface Dealings {
+  accountId: number;
   url: string;
   headers: Record<string, string>;
   /** Null: a session has to be initialized. */
@@ -43,10 +44,10 @@ export function createMcpSessions({ send, follow, system, log }: McpSessionsOpti
   /** Least recently used first. */
   const known = new Map<string, Dealings>();
 
-  const forget = async ({ url, headers, session }: Dealings): Promise<void> => {
+  const forget = async ({ accountId, url, headers, session }: Dealings): Promise<void> => {
     if (session === null || session.id === null) return;
     await send({
-      url, method: "DELETE", totalMs: GOODBYE_MS,
+      accountId, url, method: "DELETE", totalMs: GOODBYE_MS,
       headers: {
         ...headers, "mcp-session-id": session.id, "mcp-protocol-version": session.version,
       },
@@ -54,12 +55,13 @@ export function createMcpSessions({ send, follow, system, log }: McpSessionsOpti
     }).catch((error: unknown) => log.warn({ err: error }, "could not end an MCP session"));
   };
 
-  const dealingsOf = (accountId: number, { url, headers: given }: EndpointRequest): Dealings => {
+  const dealingsOf = ({ accountId, url, headers: given }: EndpointRequest): Dealings => {
     // The idempotency key differs per call; the other headers identify the client.
     const { "idempotency-key": _, ...headers } = given;
     const key = hash("sha256", JSON.stringify([accountId, url, headers]), "hex");
     const dealings = known.get(key) ?? {
-      url, headers, session: null, nextId: 1, listedMs: system.monotonicMs(), isListing: false,
+      accountId, url, headers, session: null, nextId: 1, listedMs: system.monotonicMs(),
+      isListing: false,
     };
     known.delete(key);
     known.set(key, dealings);
@@ -87,8 +89,8 @@ export function createMcpSessions({ send, follow, system, log }: McpSessionsOpti
   return {
     send: async (request) => {
       const { mcp } = request;
-      if (!mcp?.owner) return send(request);
-      const dealings = dealingsOf(mcp.owner.accountId, request);
+      if (mcp?.toolId === undefined) return send(request);
+      const dealings = dealingsOf(request);
       const { session, nextId: firstId } = dealings;
       dealings.nextId += IDS_PER_REQUEST;
       const reply = await send({

@@ -22,7 +22,7 @@ export interface McpTool {
 
 export interface McpServers {
   /** Throws Fault 422 when the server does not answer, or is not an MCP server. */
-  list(server: Pick<ToolFields, "endpoint" | "headers">): Promise<McpTool[]>;
+  list(accountId: number, server: Pick<ToolFields, "endpoint" | "headers">): Promise<McpTool[]>;
   /** Updates the tool to its server's description; Fault 404, or 422 if the server lacks it now. */
   refresh(accountId: number, toolId: number): Promise<Tool>;
   /**
@@ -53,8 +53,10 @@ function problemOf(reply: Exclude<Awaited<ReturnType<SendToEndpoint>>, { kind: "
     : `${couldNotBeReached("The MCP server", reply.why)}.`;
 }
 
-const listing = (url: string, headers: Record<string, string>): EndpointRequest => ({
-  url, headers, method: "POST", totalMs: MCP_LIST_S * 1000,
+const listing = (
+  accountId: number, url: string, headers: Record<string, string>,
+): EndpointRequest => ({
+  accountId, url, headers, method: "POST", totalMs: MCP_LIST_S * 1000,
   bytesMax: LIMITS.toolResponseBytesMax, resultCharsMax: LIMITS.toolResponseBytesMax,
 });
 
@@ -64,9 +66,9 @@ const isOfSameServer = (one: Tool, other: Tool): boolean =>
 export function createMcpServers(
   { send, tools }: { send: SendToEndpoint; tools: Pick<Tools, "find" | "list" | "update"> },
 ): McpServers {
-  const list: McpServers["list"] = async ({ endpoint, headers }) => {
+  const list: McpServers["list"] = async (accountId, { endpoint, headers }) => {
     const reply = await send({
-      ...listing(endpoint, Object.fromEntries(
+      ...listing(accountId, endpoint, Object.fromEntries(
         headers.map(({ name, value }) => [name.toLowerCase(), value]))),
       mcp: { tool: null, arguments: {} },
     });
@@ -74,12 +76,11 @@ export function createMcpServers(
     const problem = problemOf(reply);
     throw new Fault(422, problem, { errors: { endpoint: [problem] } });
   };
-  const follow: McpServers["follow"] = async ({ url, headers, mcp }) => {
-    const { owner } = mcp ?? {};
-    if (!owner) return;
-    const { accountId, toolId } = owner;
+  const follow: McpServers["follow"] = async ({ accountId, url, headers, mcp }) => {
+    const { toolId } = mcp ?? {};
+    if (toolId === undefined) return;
     const reply = await send({
-      ...listing(url, headers), mcp: { tool: null, arguments: {}, owner },
+      ...listing(accountId, url, headers), mcp: { tool: null, arguments: {}, toolId },
     });
     if (reply.kind !== "result") return;
     const now = new Map((reply.result.tools as McpTool[]).map((tool) => [tool.name, tool]));
@@ -101,7 +102,7 @@ export function createMcpServers(
       if (tool.isLocked) throw new Fault(422, LOCKED_PROBLEM);
       const { mcp } = tool;
       if (!mcp) throw new Fault(422, "The tool is not from an MCP server.");
-      const now = (await list(tool)).find(({ name }) => name === mcp.tool);
+      const now = (await list(accountId, tool)).find(({ name }) => name === mcp.tool);
       if (!now) throw new Fault(422, `The MCP server no longer has the tool ${mcp.tool}.`);
       if (!isShortSchema(now.inputSchema)) throw new Fault(422, "The schema of the tool is too long.");
       return tools.update(accountId, toolId, {

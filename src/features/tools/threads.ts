@@ -5,6 +5,7 @@ import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import { workerFile } from "#core/program.ts";
 import { sharedMs, timeLimit } from "#core/system.ts";
+import { createPlaces } from "#core/turns.ts";
 import type { EndpointRequest, SendToEndpoint } from "./invocation.ts";
 
 const WORKER_FILE = workerFile("invoke-tool");
@@ -23,6 +24,8 @@ export function createToolThreads(
   { allowPrivateNetworks: string[]; threadsMax: number; log: Logger },
 ): ToolThreads {
   let pool: Promise<Piscina> | null = null;
+  const places = createPlaces(
+    threadsMax * LIMITS.toolCallsPerThreadMax, LIMITS.toolCallsQueueMax);
   const start = async (): Promise<Piscina> => {
     const { Piscina } = await import("piscina");
     const threads = new Piscina({
@@ -31,7 +34,6 @@ export function createToolThreads(
       minThreads: 1,
       maxThreads: threadsMax,
       concurrentTasksPerWorker: LIMITS.toolCallsPerThreadMax,
-      maxQueue: LIMITS.toolCallsQueueMax,
       // An idle thread that waits by atomics blocks its event loop, and does not notice that an
       // endpoint closed the connection that its next request is written to.
       atomics: "disabled",
@@ -48,7 +50,8 @@ export function createToolThreads(
       const late = new Promise<never>((_, reject) =>
         signal.addEventListener("abort", () => reject(signal.reason as Error)));
       const asked: ThreadRequest = { ...request, askedMs: sharedMs() };
-      const sent = threads.run(asked) as ReturnType<SendToEndpoint>;
+      const sent = places.take(
+        asked.accountId, () => threads.run(asked) as ReturnType<SendToEndpoint>);
       return Promise.race([sent, late]).finally(cancel);
     },
     close: async () => (await pool)?.destroy(),

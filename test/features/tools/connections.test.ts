@@ -40,19 +40,21 @@ async function withOutbound(
   }
 }
 
-test("[OU2] many slow tools are called at once, and a call that found no room in time is not made", async () => {
+test("[OU2] many slow tools are called at once, those of one account leave others room, and a call that found none in time is not made", async () => {
   const endpoint = await startEndpoint();
+  const other = await startEndpoint();
   const threads = createToolThreads({
     allowPrivateNetworks: ["127.0.0.0/8"], threadsMax: 1, log: createLogger("silent"),
   });
   after(async () => {
     await threads.close();
     await endpoint.close();
+    await other.close();
   });
-  const ask = (path: string, totalMs: number) => threads.send({
-    url: `${endpoint.url}${path}`, method: "GET", headers: {}, totalMs, bytesMax: 100,
-    resultCharsMax: 100,
+  const askAs = (accountId: number, url: string, totalMs: number) => threads.send({
+    accountId, url, method: "GET", headers: {}, totalMs, bytesMax: 100, resultCharsMax: 100,
   });
+  const ask = (path: string, totalMs: number) => askAs(1, `${endpoint.url}${path}`, totalMs);
   const atOnce = 20;
   const waiting: ServerResponse[] = [];
   endpoint.answer((_, response) => {
@@ -63,8 +65,11 @@ test("[OU2] many slow tools are called at once, and a call that found no room in
   assert.deepEqual(new Set(replies.map(({ kind }) => kind)), new Set(["result"]));
   endpoint.answer(() => undefined);
   const slowMs = LIMITS.toolThreadGraceMs + 1000;
-  const room = Array.from({ length: LIMITS.toolCallsPerThreadMax }, () => ask("/slow", slowMs));
-  await assert.rejects(ask("/late", 1), /too long/);
+  const room = Array.from({ length: LIMITS.toolCallsPerThreadMax / 2 }, () => ask("/slow", slowMs));
+  const late = assert.rejects(ask("/late", 1), /too long/);
+  const { kind } = await askAs(2, other.url, slowMs - 1000);
+  assert.equal(kind, "result");
+  await late;
   await Promise.all(room);
   await ask("/next", 1);
   assert.equal(endpoint.requests.some(({ url }) => url === "/late"), false);
