@@ -2,12 +2,10 @@
 // an authority of their company's: a real proxy, which takes every place for one on this machine.
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
-import dns from "node:dns/promises";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { createServer, get, type IncomingMessage } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { syncBuiltinESMExports } from "node:module";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -19,6 +17,7 @@ import { createParley } from "#client/client.ts";
 import { ask } from "#support/api.ts";
 import { whenRead } from "#support/documents/knowledge.ts";
 import { startEndpoint } from "#support/endpoint.ts";
+import { lookUpBy } from "#support/names.ts";
 import { CLI, startProcess } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
@@ -142,18 +141,13 @@ test("[OP204] through a proxy no tenant's request reaches a private address, how
   const endpoint = await startEndpoint();
   t.after(() => endpoint.close());
   const proxy = await startProxy(t, { 8080: Number(new URL(endpoint.url).port) });
-  const { lookup } = dns;
   const addresses: Record<string, string> = {
     "hooks.example.com": PUBLIC, "inner.example.com": "10.0.0.8",
   };
-  dns.lookup = ((name: string) =>
-    Promise.resolve([{ address: addresses[name] ?? name, family: 4 }])) as never;
-  syncBuiltinESMExports();
+  lookUpBy(t, (name) => Promise.resolve([{ address: addresses[name] ?? name, family: 4 }]));
   process.env.HTTP_PROXY = proxy.url;
   const outbound = createOutbound({ allowPrivateNetworks: ["10.9.0.0/16"] });
   t.after(async () => {
-    dns.lookup = lookup;
-    syncBuiltinESMExports();
     delete process.env.HTTP_PROXY;
     delete process.env.NO_PROXY;
     await outbound.close();

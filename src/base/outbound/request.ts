@@ -1,14 +1,13 @@
 // Requests to addresses that came from outside: tools' endpoints, web pages. One guard in layers:
 // the URL is judged, then every address its name resolves to, then the address really connected
 // to. Redirects are never followed, bodies never unpacked, time and bytes always bounded.
-import type { LookupAddress, LookupOptions } from "node:dns";
-import { lookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { setImmediate as nextPhase } from "node:timers/promises";
 import type { Dispatcher } from "undici";
 import { timeLimit } from "#core/system.ts";
 import { createAddressPolicy, type AddressPolicy } from "./addresses.ts";
 import { connectByProxy, isProxied } from "./connect.ts";
+import { createResolver } from "./names.ts";
 import { Agent, buildConnector, Client, request as send } from "./undici.ts";
 import { BEFORE_SENDING, whyUnreachable } from "./unreachable.ts";
 
@@ -57,21 +56,6 @@ interface OutboundOptions {
 }
 
 class AddressRefused extends Error {}
-
-/**
- * Everybody who asks for a name meanwhile gets the one answer: a process has few threads to look
- * names up, and where a name's server is silent, each question would hold one for seconds.
- */
-function createResolver() {
-  const asked = new Map<string, Promise<LookupAddress[]>>();
-  return (hostname: string, family: LookupOptions["family"] = 0): Promise<LookupAddress[]> => {
-    const question = `${family} ${hostname}`;
-    const answer = asked.get(question)
-      ?? lookup(hostname, { family, all: true }).finally(() => asked.delete(question));
-    asked.set(question, answer);
-    return answer;
-  };
-}
 
 /** Resolves a name and answers only when every one of its addresses is allowed. */
 function guardedLookup(policy: AddressPolicy): LookupFunction {

@@ -2,12 +2,10 @@
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { LookupAddress } from "node:dns";
-import dns from "node:dns/promises";
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo, Socket } from "node:net";
-import { after, test, type TestContext } from "node:test";
+import { after, test } from "node:test";
 import { setImmediate as nextPhase } from "node:timers/promises";
 import { LIMITS } from "#core/limits.ts";
 import { createLogger } from "#core/logger.ts";
@@ -15,6 +13,7 @@ import { createToolThreads } from "#features/tools/threads.ts";
 import { createOutbound } from "#outbound/request.ts";
 import { startClosingEndpoint } from "#support/closing-endpoint.ts";
 import { startEndpoint } from "#support/endpoint.ts";
+import { lookUpBy } from "#support/names.ts";
 import { startTestServer } from "#support/server.ts";
 
 const env = { PARLEY_ALLOW_PRIVATE_NETWORKS: "127.0.0.0/8" };
@@ -75,16 +74,6 @@ test("[OU2] many slow tools are called at once, those of one account leave other
   assert.equal(endpoint.requests.some(({ url }) => url === "/late"), false);
 });
 
-/** Names are looked up by `answer`, until the test ends. */
-function lookUpBy(context: TestContext, answer: () => Promise<LookupAddress[]>): void {
-  context.mock.method(dns, "lookup", answer);
-  syncBuiltinESMExports();
-  context.after(() => {
-    context.mock.restoreAll();
-    syncBuiltinESMExports();
-  });
-}
-
 test("[OU3] a name is looked up once for all who wait for it, and again for who asks later", (context) =>
   withOutbound(async ({ endpoint, outbound }) => {
     const answers = [1, 2].map(() => Promise.withResolvers<LookupAddress[]>());
@@ -112,6 +101,36 @@ test("[OU3] a name is looked up once for all who wait for it, and again for who 
     assert.equal((await later).kind, "reply");
     assert.equal(asked, 2);
     assert.deepEqual(await endpoint.bodies(), ["4"]);
+  }));
+
+test("[FA2] a name whose DNS is silent holds no thread, and names that no DNS knows are asked for one after the other", (context) =>
+  withOutbound(async ({ endpoint, outbound }) => {
+    const asked: string[] = [];
+    const waiting: (() => void)[] = [];
+    const next = [1, 2].map(() => Promise.withResolvers<void>());
+    lookUpBy(context, (name) => new Promise((resolve) => {
+      asked.push(name);
+      waiting.push(() => resolve([{ address: "127.0.0.1", family: 4 }]));
+      next[asked.length - 1]?.resolve();
+    }), (name) => {
+      if (name === "shop.test") return Promise.resolve(["127.0.0.1"]);
+      const code = name === "silent.test" ? "ETIMEOUT" : "ENOTFOUND";
+      return Promise.reject(Object.assign(new Error(code), { code }));
+    });
+    const { port } = new URL(endpoint.url);
+    const ask = (name: string) => outbound.request(post(`http://${name}:${port}/`, name));
+    assert.deepEqual(await ask("silent.test"), {
+      kind: "failed", reason: "unreachable", sent: false, why: "its host name does not resolve",
+    });
+    const inner = [ask("one.inner.test"), ask("two.inner.test")];
+    await next[0]?.promise;
+    assert.equal((await ask("shop.test")).kind, "reply");
+    assert.deepEqual(asked, ["one.inner.test"]);
+    waiting[0]?.();
+    await next[1]?.promise;
+    waiting[1]?.();
+    for (const reply of await Promise.all(inner)) assert.equal(reply.kind, "reply");
+    assert.deepEqual(asked, ["one.inner.test", "two.inner.test"]);
   }));
 
 test("[TL107] calls reach an endpoint that closes its kept-alive connections", async () => {
