@@ -80,21 +80,33 @@ export function aside<P extends object, Row>(reader: Reader, text: string): {
 /**
  * A page of a list, newest first, and the length of the list. Rows that are skipped are read from
  * the index alone, where it covers the filter. `from`: the table, with its alias in the rest.
+ * `isOfAccount`: found along the index by account, among the rows before `NEWEST`; otherwise
+ * `matches` also names the account.
  */
 export function pagesAside<Row>(
-  reader: Reader, { select, from, matches }: { select: string; from: string; matches: string },
+  reader: Reader,
+  { select, from, matches, isOfAccount = false }:
+  { select: string; from: string; matches: string; isOfAccount?: boolean },
 ) {
-  const id = `${from.split(" ").at(-1)}.id`;
+  const table = from.split(" ").at(-1) ?? from;
+  const id = `${table}.id`;
+  const { where, order } = isOfAccount
+    ? reader.dialect.newestFirst(table)
+    : { where: "TRUE", order: `${id} DESC` };
+  const own = isOfAccount ? `${table}.account_id = @accountId AND ` : "";
   return {
     list: aside<object, Row>(reader, `
       ${select} WHERE ${id} IN (
-        SELECT ${id} FROM ${from} WHERE ${matches}
-        ORDER BY ${id} DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
+        SELECT ${id} FROM ${from} WHERE ${where} AND ${matches}
+        ORDER BY ${order} LIMIT (@rows + 0) OFFSET (@offset + 0))
       ORDER BY ${id} DESC`),
     count: aside<object, { total: number }>(
-      reader, `SELECT count(*) AS total FROM ${from} WHERE ${matches}`),
+      reader, `SELECT count(*) AS total FROM ${from} WHERE ${own}${matches}`),
   };
 }
+
+/** For `newestFirst` from the newest on: no id is larger. */
+export const NEWEST = { before: Number.MAX_SAFE_INTEGER };
 
 /** The record of a row; null where there is no row. */
 export function orNull<Row, T>(row: Row | undefined, fromRow: (row: Row) => T): T | null {

@@ -82,6 +82,71 @@ test("[SO621] [GR5] over PostgreSQL deliveries that wait are not looked for amon
   rmSync(place, { recursive: true });
 });
 
+test("[FA3] over PostgreSQL nor are an account's leads, calls and deliveries", {
+  skip: withoutPostgres,
+}, async () => {
+  const place = testDataDir();
+  const database = await databaseAt(place);
+  const open = () => openPostgres({
+    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
+  });
+  const first = await open();
+  const { newConversation } = createWorld(first);
+  const [old, busy] = [await newConversation(0), await newConversation(0)];
+  const now = createSystem().now();
+  const endpoints = [];
+  for (const { accountId } of [old, busy]) {
+    endpoints.push(await first.webhooks.createEndpoint({
+      url: "https://a.example", events: ["*"], max: 9, now, accountId,
+    }));
+  }
+  await first.close();
+  for (const [at, { accountId, assistantId }] of [old, busy].entries()) {
+    await database.query(`INSERT INTO campaigns (account_id, assistant_id, name, status, timezone,
+        max_calls_in_parallel, start_minute, end_minute, allowed_days, max_retries,
+        retry_interval_minutes, retry_on_voicemail, retry_on_goal_incomplete,
+        mark_complete_when_no_leads, phone_number_ids, created_at, updated_at)
+      VALUES (${accountId}, ${assistantId}, 'c', 'draft', 'UTC', 1, 0, 1, '[]', 0, 0, 0, 0, 0, '[]', 0, 0)`);
+    await database.query(`INSERT INTO leads (account_id, campaign_id, phone_number, timezone,
+        variables, status, created_at, updated_at)
+      SELECT ${accountId}, (SELECT max(id) FROM campaigns), '+1' || i, '', '{}', 'created', 0, 0
+      FROM generate_series(1, 20000) AS i`);
+    await database.query(`INSERT INTO webhook_deliveries (account_id, endpoint_id, message_id, type,
+        state, next_at, created_at, finished_at, body)
+      SELECT ${accountId}, ${endpoints[at]?.id}, 'msg_' || i, 'test', 'delivered', 0, 0, 0, '{}'
+      FROM generate_series(1, 20000) AS i`);
+    await database.query(`INSERT INTO calls (account_id, assistant_id, type, status,
+        price_per_minute, variables, created_at, updated_at)
+      SELECT ${accountId}, ${assistantId}, 'inbound', 'completed', 0, '{}', 0, 0
+      FROM generate_series(1, 20000) AS i`);
+  }
+  await database.query("ANALYZE");
+  const storage = await open();
+  for (let time = 0; time < TIMES; time += 1) {
+    for (const filter of [{}, { from: 0 }]) {
+      assert.equal((await storage.leads.list(old.accountId, filter, 0, 25)).length, 25);
+    }
+    for (const search of ["%", undefined]) {
+      const filter = search === undefined ? {} : { search };
+      await storage.calls.list(old.accountId, filter, 0, 25);
+    }
+    for (const state of ["delivered", "dead", undefined] as const) {
+      const filter = state === undefined ? {} : { state };
+      const rows = await storage.webhooks.deliveries(old.accountId, filter, 0, 25);
+      assert.equal(rows.length, state === "dead" ? 0 : 25);
+    }
+  }
+  await storage.close();
+  const read = await database.query<{ name: string; rows: string }>(`
+    SELECT indexrelname AS name, i.idx_tup_read + t.seq_tup_read AS rows
+    FROM pg_stat_user_indexes i JOIN pg_stat_user_tables t ON t.relid = i.relid
+    WHERE indexrelname IN ('leads_pkey', 'calls_pkey', 'webhook_deliveries_pkey')`);
+  assert.equal(read.length, 3);
+  assert.deepEqual(read.filter(({ rows }) => Number(rows) > 5000), []);
+  await database.drop();
+  rmSync(place, { recursive: true });
+});
+
 test("[GR9] over PostgreSQL an account's conversations are not looked for among everybody's newer ones", {
   skip: withoutPostgres,
 }, async () => {

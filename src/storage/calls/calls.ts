@@ -10,15 +10,14 @@ import {
 import { patternOf } from "#storage/search/found.ts";
 import { isFree, NOBODY } from "#storage/nodes/nodes.ts";
 import {
-  orNull, pagesAside, perSession, together, type Exists, type Reader, type Sql,
+  NEWEST, orNull, pagesAside, perSession, together, type Exists, type Reader, type Sql,
 } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import type { callCommands } from "./commands.ts";
 import { writes, type WriterOf } from "#storage/writer.ts";
 
 /** The index by account covers all of these columns. */
-const MATCHES = `c.account_id = @accountId
-  AND (CAST(@status AS TEXT) IS NULL OR c.status = @status)
+const MATCHES = `(CAST(@status AS TEXT) IS NULL OR c.status = @status)
   AND (CAST(@type AS TEXT) IS NULL OR c.type = @type)
   AND (CAST(@phoneNumber AS TEXT) IS NULL OR c.customer_phone = @phoneNumber)
   AND (CAST(@assistantId AS BIGINT) IS NULL OR c.assistant_id = @assistantId)
@@ -26,9 +25,10 @@ const MATCHES = `c.account_id = @accountId
   AND (CAST(@from AS BIGINT) IS NULL OR c.created_at >= @from)
   AND (CAST(@to AS BIGINT) IS NULL OR c.created_at < @to)`;
 /** `OFFSET 0` makes PostgreSQL search the entries of each call, and not everybody's at once. */
-const foundBy = ({ lower }: Sql["dialect"]): string => `${MATCHES}
+const foundBy = ({ lower, newestFirst }: Sql["dialect"]): string => `${MATCHES}
   AND c.id >= (SELECT coalesce(min(n.id), 0) FROM (
-    SELECT id FROM calls WHERE account_id = @accountId ORDER BY id DESC LIMIT (@searched + 0)
+    SELECT o.id FROM calls o WHERE ${newestFirst("o").where}
+    ORDER BY ${newestFirst("o").order} LIMIT (@searched + 0)
   ) AS n)
   AND (c.customer_phone LIKE @search ESCAPE '\\' OR ${lower("c.variables")} LIKE @search ESCAPE '\\'
     OR EXISTS (SELECT 1 FROM call_entries e
@@ -36,6 +36,7 @@ const foundBy = ({ lower }: Sql["dialect"]): string => `${MATCHES}
 
 const parametersOf = (accountId: number, filter: CallFilter) => ({
   accountId,
+  ...NEWEST,
   status: filter.status ?? null,
   type: filter.type ?? null,
   phoneNumber: filter.phoneNumber ?? null,
@@ -65,7 +66,7 @@ async function snapshotOf(sql: Sql, row: CallRow): Promise<CallSnapshot> {
 
 function createPages(reader: Reader): Pick<CallStore, "list" | "count"> {
   const readsOf = (matches: string) =>
-    pagesAside<CallRow>(reader, { select: CALL, from: "calls c", matches });
+    pagesAside<CallRow>(reader, { select: CALL, from: "calls c", matches, isOfAccount: true });
   const [narrowed, searched] = [readsOf(MATCHES), readsOf(foundBy(reader.dialect))];
   const readsFor = ({ search }: CallFilter) => (search === undefined ? narrowed : searched);
   return {

@@ -4,7 +4,7 @@ import type {
   BlockedNumber, Lead, LeadFilter, LeadOutcome, LeadStatus, LeadStore, Variables, WholeLead,
 } from "#features/leads/leads.ts";
 import { createLeadViews, LEAD, type WholeRow } from "./views.ts";
-import { aside, type Exists, type Reader } from "#storage/sql.ts";
+import { aside, NEWEST, pagesAside, type Exists, type Reader } from "#storage/sql.ts";
 import type { leadCommands } from "./commands.ts";
 import { writes, type WriterOf } from "#storage/writer.ts";
 
@@ -53,7 +53,7 @@ interface BlockedRow {
 const blockedFromRow = (row: BlockedRow): BlockedNumber =>
   ({ phoneNumber: row.phone_number, reason: row.reason, createdAt: row.created_at });
 
-const MATCHES = `l.account_id = @accountId AND l.main_id IS NULL
+const MATCHES = `l.main_id IS NULL
   AND (CAST(@status AS TEXT) IS NULL OR l.status = @status)
   AND (CAST(@outcome AS TEXT) IS NULL OR l.outcome = @outcome)
   AND (CAST(@dueAt AS BIGINT) IS NULL OR l.next_try_at <= @dueAt)
@@ -67,6 +67,7 @@ const containing = (text: string): string => `%${text.replace(/[%_!]/g, "!$&")}%
 
 const parametersOf = (accountId: number, filter: LeadFilter) => ({
   accountId,
+  ...NEWEST,
   status: filter.status ?? null,
   campaignId: filter.campaignId ?? null,
   phoneNumber: filter.phoneNumber === undefined ? null : containing(filter.phoneNumber),
@@ -80,13 +81,8 @@ export function createLeadStore(reader: Reader, writer: WriterOf<typeof leadComm
   const find = reader.prepare<object, WholeRow>(`${LEAD} WHERE l.id = @leadId`);
   const contacts = reader.prepare<object, LeadRow>(
     "SELECT * FROM leads WHERE main_id = @leadId ORDER BY position");
-  const list = aside<object, WholeRow>(reader, `
-    ${LEAD} WHERE l.id IN (
-      SELECT l.id FROM leads l WHERE ${MATCHES}
-      ORDER BY l.id DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
-    ORDER BY l.id DESC`);
-  const count = aside<object, { leads: number }>(reader,
-    `SELECT count(*) AS leads FROM leads l WHERE ${MATCHES}`);
+  const pages = pagesAside<WholeRow>(
+    reader, { select: LEAD, from: "leads l", matches: MATCHES, isOfAccount: true });
   const campaign = reader.prepare<object, Exists>(
     "SELECT 1 FROM campaigns WHERE id = @campaignId AND account_id = @accountId");
   const blocked = aside<object, BlockedRow>(reader, `
@@ -110,12 +106,12 @@ export function createLeadStore(reader: Reader, writer: WriterOf<typeof leadComm
       const view = views.of(filter);
       const found = view
         ? await view.list(offset, rows)
-        : await list.all({ ...parametersOf(accountId, filter), offset, rows });
+        : await pages.list.all({ ...parametersOf(accountId, filter), offset, rows });
       return Promise.all(found.filter((row) => row.account_id === accountId).map(whole));
     },
     count: async (accountId, filter) => {
       const view = views.of(filter);
-      if (!view) return (await count.get(parametersOf(accountId, filter)))?.leads ?? 0;
+      if (!view) return (await pages.count.get(parametersOf(accountId, filter)))?.total ?? 0;
       const { campaignId = 0 } = filter;
       return await campaign.get({ accountId, campaignId }) ? view.count() : 0;
     },

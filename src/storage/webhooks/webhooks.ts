@@ -5,7 +5,7 @@ import type {
   Attempt, Delivery, DeliveryFilter, DeliveryState, Endpoint, Purpose, WebhookStore,
 } from "#features/webhooks/webhooks.ts";
 import { isFree, NOBODY, type AsNode } from "#storage/nodes/nodes.ts";
-import { orNull, pagesAside, type Exists, type Reader, type Sql } from "#storage/sql.ts";
+import { NEWEST, orNull, pagesAside, type Exists, type Reader, type Sql } from "#storage/sql.ts";
 import { perAccount } from "#storage/sweeps.ts";
 import { endpointsChanged } from "./outbox.ts";
 import { writes, type WriterOf } from "#storage/writer.ts";
@@ -95,7 +95,7 @@ const OF_ENDPOINT = "(CAST(@endpointId AS BIGINT) IS NULL OR d.endpoint_id = @en
 const IN_STATE = "(CAST(@state AS TEXT) IS NULL OR d.state = @state)";
 /** The commonest filters, and those that match few rows, each along an index of its own. */
 const MATCHES = {
-  all: "d.account_id = @accountId",
+  all: "TRUE",
   ofCall: `d.call_id = @callId AND +d.account_id = @accountId
     AND ${IN_STATE} AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
   // `d.id > 0` and the range make SQLite prefer the index of pending deliveries to that of all.
@@ -103,8 +103,8 @@ const MATCHES = {
   pending: `d.state = 'pending' AND d.id > 0 AND d.account_id BETWEEN @accountId AND @accountId
     AND d.endpoint_id IN (SELECT id FROM webhook_endpoints WHERE account_id = @accountId)
     AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
-  dead: `d.state = 'dead' AND d.account_id = @accountId AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
-  others: `d.account_id = @accountId AND ${IN_STATE} AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
+  dead: `d.state = 'dead' AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
+  others: `${IN_STATE} AND ${OF_TYPE} AND ${OF_ENDPOINT}`,
 };
 
 function matchesOf({ state, type, endpointId, callId }: DeliveryFilter): keyof typeof MATCHES {
@@ -114,12 +114,14 @@ function matchesOf({ state, type, endpointId, callId }: DeliveryFilter): keyof t
 }
 
 function createPages(reader: Reader): Pick<WebhookStore, "countDeliveries" | "deliveries"> {
-  const readsOf = (matches: string) =>
-    pagesAside<DeliveryRow>(reader, { select: DELIVERY, from: "webhook_deliveries d", matches });
+  const readsOf = (name: keyof typeof MATCHES, isOfAccount: boolean) =>
+    pagesAside<DeliveryRow>(reader, {
+      select: DELIVERY, from: "webhook_deliveries d", matches: MATCHES[name], isOfAccount,
+    });
   const reads = {
-    all: readsOf(MATCHES.all), ofCall: readsOf(MATCHES.ofCall),
-    pending: readsOf(MATCHES.pending), dead: readsOf(MATCHES.dead),
-    others: readsOf(MATCHES.others),
+    all: readsOf("all", true), ofCall: readsOf("ofCall", false),
+    pending: readsOf("pending", false), dead: readsOf("dead", true),
+    others: readsOf("others", true),
   };
   return {
     deliveries: async (accountId, filter, offset, rows) => (await reads[matchesOf(filter)].list
@@ -131,6 +133,7 @@ function createPages(reader: Reader): Pick<WebhookStore, "countDeliveries" | "de
 
 const parametersOf = (accountId: number, filter: DeliveryFilter) => ({
   accountId,
+  ...NEWEST,
   state: filter.state ?? null,
   type: filter.type ?? null,
   endpointId: filter.endpointId ?? null,
