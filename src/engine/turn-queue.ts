@@ -1,14 +1,19 @@
 // One turn at a time per conversation: a bounded number of later ones wait in line, the rest is
-// refused.
+// refused. The turns of one account are at most half of all, so that others find room.
 import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
 
 export interface TurnQueue {
   /**
    * Resolves to a release function once it is this caller's turn. Throws Fault 429 when too many
-   * wait already, Fault 409 when the wait was too long.
+   * wait already, Fault 409 when the wait was too long, Fault 503 when the queue is full.
    */
   enter(key: string): Promise<() => void>;
+  /**
+   * Tells whose the key is, where a turn has it; Fault 503 when that account has its half. A key
+   * is one account's.
+   */
+  claim(key: string, accountId: number): void;
   /** How many callers hold or await a turn, over all keys. */
   size(): number;
   /** Resolves when nobody holds or awaits a turn. */
@@ -16,70 +21,115 @@ export interface TurnQueue {
 }
 
 interface TurnQueueLimits {
+  /** Turns that are held or awaited, over all keys. */
+  max: number;
   waitingMax: number;
   waitMs: number;
 }
 
-type Waiter = (() => void)[];
+interface Line {
+  /** Null until it is claimed. */
+  accountId: number | null;
+  waiting: (() => void)[];
+}
+
+const overloaded = (): Fault =>
+  new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
+
+function createCounts(max: number) {
+  const owned = new Map<number, number>();
+  let all = 0;
+  const add = ({ accountId }: Pick<Line, "accountId">, turns: number): void => {
+    if (accountId === null) return;
+    const own = (owned.get(accountId) ?? 0) + turns;
+    if (own > 0) owned.set(accountId, own);
+    else owned.delete(accountId);
+  };
+  return {
+    all: (): number => all,
+    hasRoom: (accountId: number | null): boolean =>
+      accountId === null || (owned.get(accountId) ?? 0) < max / 2,
+    enter: (line: Line): void => {
+      all += 1;
+      add(line, 1);
+    },
+    leave: (line: Line): void => {
+      all -= 1;
+      add(line, -1);
+    },
+    claim: (accountId: number, turns: number): void => add({ accountId }, turns),
+  };
+}
 
 export function createTurnQueue(system: System, limits: TurnQueueLimits): TurnQueue {
-  // A key is present while its turn is taken; its list holds the waiting callers.
-  const lines = new Map<string, Waiter>();
-  let count = 0;
+  // A key is present while its turn is taken.
+  const lines = new Map<string, Line>();
+  const counts = createCounts(limits.max);
   let awaitingEmpty: (() => void)[] = [];
 
-  const leave = (): void => {
-    count -= 1;
-    if (count > 0) return;
+  const leave = (line: Line): void => {
+    counts.leave(line);
+    if (counts.all() > 0) return;
     for (const resolve of awaitingEmpty) resolve();
     awaitingEmpty = [];
   };
-  const release = (key: string): void => {
-    leave();
-    const next = lines.get(key)?.shift();
+  const release = (key: string, line: Line): void => {
+    leave(line);
+    const next = line.waiting.shift();
     if (next) next();
     else lines.delete(key);
   };
-  const releaseOnce = (key: string): (() => void) => {
+  const releaseOnce = (key: string, line: Line): (() => void) => {
     let released = false;
     return () => {
-      if (!released) release(key);
+      if (!released) release(key, line);
       released = true;
     };
   };
 
   return {
     enter: (key) => {
+      if (counts.all() >= limits.max) return Promise.reject(overloaded());
       const line = lines.get(key);
       if (!line) {
-        lines.set(key, []);
-        count += 1;
-        return Promise.resolve(releaseOnce(key));
+        const begun = { accountId: null, waiting: [] };
+        lines.set(key, begun);
+        counts.enter(begun);
+        return Promise.resolve(releaseOnce(key, begun));
       }
-      if (line.length >= limits.waitingMax) {
+      if (!counts.hasRoom(line.accountId)) return Promise.reject(overloaded());
+      const { waiting } = line;
+      if (waiting.length >= limits.waitingMax) {
         const message = "Too many messages are waiting in this conversation.";
         const details = { retryAfterS: 2, extra: { retry_after: 2 } };
         return Promise.reject(new Fault(429, message, details));
       }
-      count += 1;
+      counts.enter(line);
       return new Promise((resolve, reject) => {
         const start = (): void => {
           timer.cancel();
-          resolve(releaseOnce(key));
+          resolve(releaseOnce(key, line));
         };
         const timer = system.after(limits.waitMs, () => {
-          const index = line.indexOf(start);
+          const index = waiting.indexOf(start);
           if (index < 0) return;
-          line.splice(index, 1);
-          leave();
+          waiting.splice(index, 1);
+          leave(line);
           reject(new Fault(409, "The conversation is still answering an earlier message.", { retryAfterS: 2 }));
         });
-        line.push(start);
+        waiting.push(start);
       });
     },
-    size: () => count,
+    claim: (key, accountId) => {
+      const line = lines.get(key);
+      if (!line || line.accountId !== null) return;
+      if (!counts.hasRoom(accountId)) throw overloaded();
+      line.accountId = accountId;
+      counts.claim(accountId, 1 + line.waiting.length);
+    },
+    size: counts.all,
     empty: () => new Promise((resolve) => {
-      if (count === 0) resolve();
+      if (counts.all() === 0) resolve();
       else awaitingEmpty.push(resolve);
     }),
   };

@@ -187,7 +187,7 @@ test("[EN7] history keeps whole messages from the newest back, within its token 
 
 test("[EN8] the queue runs one turn per conversation in order, and refuses those that wait too long", async () => {
   const system = createManualSystem();
-  const queue = createTurnQueue(system, { waitingMax: 2, waitMs: 1000 });
+  const queue = createTurnQueue(system, { max: 9, waitingMax: 2, waitMs: 1000 });
   const first = await queue.enter("a");
   await queue.enter("b");
   const order: string[] = [];
@@ -204,6 +204,32 @@ test("[EN8] the queue runs one turn per conversation in order, and refuses those
   releaseSecond();
   (await queue.enter("a"))();
   assert.equal(queue.size(), 1);
+  assert.equal(system.pending(), 0);
+});
+
+test("[FA4] one account has at most half of the turns, those that wait included", async () => {
+  const system = createManualSystem();
+  const queue = createTurnQueue(system, { max: 6, waitingMax: 2, waitMs: 1000 });
+  const first = await queue.enter("a1");
+  const second = queue.enter("a1");
+  queue.claim("a1", 1);
+  const third = await queue.enter("a2");
+  queue.claim("a2", 1);
+  await assert.rejects(queue.enter("a2"), { status: 503 });
+  const refused = await queue.enter("a3");
+  assert.throws(() => queue.claim("a3", 1), { status: 503 });
+  refused();
+  for (const key of ["b1", "b2", "b3"]) {
+    await queue.enter(key);
+    queue.claim(key, 2);
+  }
+  await assert.rejects(queue.enter("c"), { status: 503 }, "all are taken");
+  first();
+  third();
+  (await second)();
+  assert.equal(queue.size(), 3);
+  await queue.enter("a3");
+  queue.claim("a3", 1);
   assert.equal(system.pending(), 0);
 });
 

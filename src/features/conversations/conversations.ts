@@ -3,7 +3,7 @@
 // Every face enters here.
 import { hash } from "node:crypto";
 import { assistantNotFound, type Assistant } from "#features/assistants/assistants.ts";
-import { Fault, StorageFailure } from "#core/faults.ts";
+import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { wait, type Instant } from "#core/system.ts";
 import { createTurnQueue, type TurnQueue } from "#engine/turn-queue.ts";
@@ -139,9 +139,6 @@ async function beginTurn(
 ): Promise<Sent> {
   const { store, bus, system } = options;
   if (turns.draining) throw restarting();
-  if (turns.queue.size() >= options.limits.turnsMax) {
-    throw new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
-  }
   const { given } = turn;
   const release = await turns.queue.enter(uuid);
   const started = Promise.withResolvers<void>();
@@ -151,6 +148,7 @@ async function beginTurn(
     const outlook = await store.outlook(uuid, turn.idempotencyKey);
     if (!outlook) throw conversationNotFound();
     const { conversation } = outlook;
+    turns.queue.claim(uuid, conversation.accountId);
     cover = turns.cover(outlook);
     const { isCovered } = cover;
     const assistant = turn.draft ?? await options.findAssistant(conversation.assistantId);
@@ -378,7 +376,7 @@ export function createConversations(options: ConversationOptions): Conversations
   const turns: Turns = {
     recent,
     queue: createTurnQueue(system, {
-      waitingMax: LIMITS.turnsWaitingMax, waitMs: LIMITS.turnWaitMs,
+      max: options.limits.turnsMax, waitingMax: LIMITS.turnsWaitingMax, waitMs: LIMITS.turnWaitMs,
     }),
     cover: createCovers(options.limits.messagePriceMicros),
     ask: createAsk({ ...options, recent }),
