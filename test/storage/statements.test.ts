@@ -4,7 +4,6 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
 import pg from "pg";
-import { createFirstStepStore } from "#storage/accounts/first-day.ts";
 import { createCommands, type AllCommands } from "#storage/commands.ts";
 import { createSearchCommands, createSearchIndex } from "#storage/engines/postgres/search.ts";
 import { createSql } from "#storage/engines/postgres/sql.ts";
@@ -424,25 +423,4 @@ test("[GR3] over PostgreSQL a search does not go through all messages from the n
   await client.end();
   await database.drop();
   assert.doesNotMatch(rows.map((row) => row["QUERY PLAN"]).join("\n"), /message_index_pkey/);
-});
-
-test("[SO121] what an account has never had is looked up off the main thread", async () => {
-  const ran = { here: [] as string[], aside: [] as string[] };
-  const recording = (place: keyof typeof ran): Sql => ({
-    ...createSql(nobody),
-    prepare: (text) => ({
-      get: () => {
-        ran[place].push(text);
-        return Promise.resolve(undefined);
-      },
-      one: nobody, insert: nobody, all: nobody, run: nobody,
-    }),
-  });
-  const beside = recording("aside");
-  const reader: Reader = { ...recording("here"), snapshot: (read) => read(beside) };
-  await createFirstStepStore(reader, {
-    write: nobody, failure: () => null, isRefusing: () => false, close: () => Promise.resolve(),
-  }).read(1);
-  assert.equal(ran.aside.filter((text) => /FROM (conversations|calls)/.test(text)).length, 3);
-  assert.doesNotMatch(ran.here.join(), /conversations|calls/);
 });

@@ -2,7 +2,7 @@
 // due. Each is a range of an index, so only the rows of the page are read. Used by leads.ts.
 import type { LeadFilter, LeadStatus, StateCount } from "#features/leads/leads.ts";
 import type { LeadRow } from "./leads.ts";
-import type { Reader } from "#storage/sql.ts";
+import { aside, type Reader } from "#storage/sql.ts";
 
 export type WholeRow = LeadRow & { campaign_name: string };
 export const LEAD = `SELECT l.*, k.name AS campaign_name
@@ -30,20 +30,21 @@ interface View {
 }
 
 export function createLeadViews(reader: Reader) {
-  const states = reader.prepare<object, StateRow>(STATES);
-  const inState = reader.prepare<object, WholeRow>(`
+  // Counting and skipping leads goes through many of the campaign's, so nothing is read here.
+  const states = aside<object, StateRow>(reader, STATES);
+  const inState = aside<object, WholeRow>(reader, `
     ${LEAD} WHERE l.id IN (
       SELECT id FROM leads WHERE campaign_id = +@campaignId AND status = @status
         AND outcome = @outcome AND main_id IS NULL
       ORDER BY updated_at DESC, id DESC LIMIT (@rows + 0) OFFSET (@offset + 0))
     ORDER BY l.updated_at DESC, l.id DESC`);
-  const due = reader.prepare<object, WholeRow>(`
+  const due = aside<object, WholeRow>(reader, `
     ${LEAD} WHERE l.id IN (
       SELECT id FROM leads WHERE campaign_id = +@campaignId AND next_try_at <= @dueAt
         AND next_try_at IS NOT NULL AND main_id IS NULL
       ORDER BY next_try_at, id LIMIT (@rows + 0) OFFSET (@offset + 0))
     ORDER BY l.next_try_at, l.id`);
-  const countDue = reader.prepare<object, { leads: number }>(`
+  const countDue = aside<object, { leads: number }>(reader, `
     SELECT count(*) AS leads FROM leads WHERE campaign_id = +@campaignId
       AND next_try_at <= @dueAt AND next_try_at IS NOT NULL AND main_id IS NULL`);
 
