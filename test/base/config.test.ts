@@ -65,6 +65,19 @@ test("[CF122] NATS addresses with different logins are refused: all are given th
   assert.match(problemOf(",") ?? "", /^PARLEY_NATS_URL must be one or more nats:/);
 });
 
+test("[ON1] the public URL has no path, query or fragment, and is understood as browsers write it", () => {
+  const read = (url: string) => readConfig({ PARLEY_PUBLIC_URL: url });
+  for (const url of ["https://x.example/parley", "https://x.example/?a=b", "https://x.example/#a"]) {
+    const outcome = read(url);
+    assert.match(
+      outcome.kind === "invalid" ? outcome.problems.join() : "",
+      /^PARLEY_PUBLIC_URL must be a URL without a path, .* docs\/proxy\.md$/, url);
+  }
+  const outcome = read("https://Talk.Example.org:443/");
+  assert(outcome.kind === "ok");
+  assert.equal(outcome.config.PARLEY_PUBLIC_URL, "https://talk.example.org");
+});
+
 test("[CF3] unknown PARLEY_ names get a warning with the name that was meant", () => {
   const meant = {
     PARLEY_MODEL_LINK: "PARLEY_MODEL_", PARLEY_PROT: "PARLEY_PORT", PARLEY_DATADIR: "PARLEY_DATA_DIR",
