@@ -113,13 +113,13 @@ export class RealtimeSession implements CallSession {
       case "person_joined":
         this.#person = { isAlone: event.isAlone, isTalking: false };
         if (!event.isAlone) return;
-        this.#interrupt();
         this.#ending = null;
-        return;
+        return this.#interrupt();
       case "person_left": {
-        const wasAlone = this.#isAside();
+        const wasAlone = this.#person?.isAlone ?? false;
         this.#person = null;
-        if (!wasAlone || this.#ears.isTalking) return;
+        if (!wasAlone || this.#isAside() || this.#ears.isTalking) return;
+        this.#isHinted = false;
         return this.#options.brain.speakUp(this.#turn, event.wasLost ? "lost" : "handed_back");
       }
       case "person_voice":

@@ -257,6 +257,36 @@ test("[VL263] a hint in a realtime call waits until nobody speaks", () => {
   assert.deepEqual(call.texts, ["[hint]"]);
 });
 
+test("[RD1] a realtime model that says the last words of a call stops when a person takes the call", () => {
+  const call = answeredCall({});
+  call.reply("goodbye", 5000);
+  call.session.endAfterSpeech("assistant_ended");
+  call.system.advance(1000);
+  call.session.takePart({ kind: "person_joined", isAlone: true });
+  call.system.advance(100);
+  assert.deepEqual(call.interrupts, [null, "goodbye"]);
+  call.system.advance(10_000);
+  assert.equal(call.reason(), null);
+});
+
+test("[RD2] a realtime model acts once on a hint that came before the call was handed back", () => {
+  const call = answeredCall({});
+  call.session.takePart({ kind: "person_joined", isAlone: true });
+  call.session.takePart({ kind: "hint" });
+  call.session.takePart({ kind: "person_left", wasLost: false });
+  call.system.advance(1000);
+  assert.deepEqual(call.spokeUp, ["handed_back"]);
+});
+
+test("[RD3] a person who leaves a realtime call hands it back only if they had it", () => {
+  const call = answeredCall({});
+  call.session.takePart({ kind: "person_joined", isAlone: false });
+  call.session.standAside(() => undefined);
+  call.system.advance(100);
+  call.session.takePart({ kind: "person_left", wasLost: false });
+  assert.deepEqual(call.spokeUp, []);
+});
+
 test("[VL280] keys interrupt a realtime model, and follow its words in transcript and input, each time", () => {
   const call = answeredCall({});
   call.reply("menu", 5000);
