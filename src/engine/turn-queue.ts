@@ -1,5 +1,5 @@
 // One turn at a time per conversation: a bounded number of later ones wait in line, the rest is
-// refused. The turns of one account are at most half of all, so that others find room.
+// refused. One account never has the last of all turns, so that others find room.
 import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
 
@@ -10,8 +10,8 @@ export interface TurnQueue {
    */
   enter(key: string): Promise<() => void>;
   /**
-   * Tells whose the key is, where a turn has it; Fault 503 when that account has its half. A key
-   * is one account's.
+   * Tells whose the key is, where a turn has it; Fault 503 when that account has all it may. A
+   * key is one account's.
    */
   claim(key: string, accountId: number): void;
   /** How many callers hold or await a turn, over all keys. */
@@ -33,10 +33,14 @@ interface Line {
   waiting: (() => void)[];
 }
 
+/** The share of all turns that no account has alone. */
+const KEPT_FOR_OTHERS = 1 / 8;
+
 const overloaded = (): Fault =>
   new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
 
 function createCounts(max: number) {
+  const ofAccountMax = max - Math.floor(max * KEPT_FOR_OTHERS);
   const owned = new Map<number, number>();
   let all = 0;
   const add = ({ accountId }: Pick<Line, "accountId">, turns: number): void => {
@@ -48,7 +52,7 @@ function createCounts(max: number) {
   return {
     all: (): number => all,
     hasRoom: (accountId: number | null): boolean =>
-      accountId === null || (owned.get(accountId) ?? 0) < max / 2,
+      accountId === null || (owned.get(accountId) ?? 0) < ofAccountMax,
     enter: (line: Line): void => {
       all += 1;
       add(line, 1);

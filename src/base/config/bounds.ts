@@ -50,7 +50,7 @@ export const BOUNDS = {
   }),
   PARLEY_TURNS_MAX: setting({
     default: LIMITS.turnsInFlightMax,
-    description: "Messages being answered or queued at a time, at most half of them of one account; further ones are told to retry (503)",
+    description: "Messages being answered or queued at a time, at most seven eighths of them of one account; further ones are told to retry (503)",
     parse: integer(1, 1_000_000),
   }),
   PARLEY_MODEL_CONNECTIONS_MAX: setting({
