@@ -65,17 +65,22 @@ test("[CF122] NATS addresses with different logins are refused: all are given th
   assert.match(problemOf(",") ?? "", /^PARLEY_NATS_URL must be one or more nats:/);
 });
 
-test("[ON1] the public URL has no path, query or fragment, and is understood as browsers write it", () => {
+test("[ON1] a public URL is understood as browsers write it; one with a path gets a warning, one with more is refused", () => {
   const read = (url: string) => readConfig({ PARLEY_PUBLIC_URL: url });
-  for (const url of ["https://x.example/parley", "https://x.example/?a=b", "https://x.example/#a"]) {
+  for (const url of ["https://x.example/?a=b", "https://x.example/#a"]) {
     const outcome = read(url);
     assert.match(
       outcome.kind === "invalid" ? outcome.problems.join() : "",
-      /^PARLEY_PUBLIC_URL must be a URL without a path, .* docs\/proxy\.md$/, url);
+      /^PARLEY_PUBLIC_URL must be a URL without \? and #/, url);
   }
-  const outcome = read("https://Talk.Example.org:443/");
-  assert(outcome.kind === "ok");
-  assert.equal(outcome.config.PARLEY_PUBLIC_URL, "https://talk.example.org");
+  const warned = read("https://Talk.Example.org/parley/");
+  assert(warned.kind === "ok");
+  assert.equal(warned.config.PARLEY_PUBLIC_URL, "https://talk.example.org/parley");
+  assert.match(warned.warnings.join(), /^PARLEY_PUBLIC_URL has the path \/parley, below which only/);
+  const plain = read("https://Talk.Example.org:443/");
+  assert(plain.kind === "ok");
+  assert.deepEqual(
+    [plain.config.PARLEY_PUBLIC_URL, plain.warnings], ["https://talk.example.org", []]);
 });
 
 test("[CF3] unknown PARLEY_ names get a warning with the name that was meant", () => {

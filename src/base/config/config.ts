@@ -6,7 +6,7 @@ import type { Setting } from "./setting.ts";
 import { contradictions } from "./contradictions.ts";
 import { proxyWarnings } from "./proxy.ts";
 import { NEEDS, SETTINGS, TOGETHER } from "./settings.ts";
-import { problem } from "./values.ts";
+import { pathWarnings, problem } from "./values.ts";
 
 type Settings = typeof SETTINGS;
 export type Config = { [Name in keyof Settings]: Settings[Name]["default"] };
@@ -114,7 +114,7 @@ export function readConfig(environment: Environment = process.env): ConfigOutcom
       const closest = closestName(name);
       return `unknown setting ${name}${closest ? `; did you mean ${closest}?` : ""}`;
     });
-  warnings.push(...proxyWarnings(environment));
+  warnings.push(...proxyWarnings(environment), ...pathWarnings(values.PARLEY_PUBLIC_URL));
   return problems.length > 0
     ? { kind: "invalid", problems, warnings }
     : { kind: "ok", config: values as Config, warnings };

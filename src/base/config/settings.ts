@@ -2,8 +2,8 @@
 // bounds.ts. Read by config.ts.
 import {
   address, addresses, addressOrName, asteriskEndpoint, baseUrl, carrierRates, countries,
-  databaseUrl, ed25519Key, file, hostUrl, iceUrls, integer, languages, natsUrl, networks,
-  numberPrices, oneOf, onOff, origins, plainName, plans, portRange, region, rsaKey, secondsList,
+  databaseUrl, ed25519Key, file, iceUrls, integer, languages, natsUrl, networks, numberPrices,
+  oneOf, onOff, origins, plainName, plans, portRange, publicUrl, region, rsaKey, secondsList,
   secret, sherpaModel, text, twilioSid, url, uuid,
 } from "./values.ts";
 import { BOUNDS } from "./bounds.ts";
@@ -27,7 +27,7 @@ export const SETTINGS = {
   }),
   PARLEY_PUBLIC_URL: setting<string | null>({
     default: null, description: "URL at which people reach the server, if it is behind a proxy",
-    parse: hostUrl,
+    parse: publicUrl,
   }),
   PARLEY_NODE_URL: setting<string | null>({
     default: null, description: "URL that reaches only this node, for carriers' requests about its calls; absent: PARLEY_PUBLIC_URL",

@@ -45,14 +45,21 @@ export const url: Parse<string | null> = (value) =>
 export const baseUrl: Parse<string | null> = (value) => (/[?#]/.test(value)
   ? problem("must be a URL without ? and #, because paths are appended to it")
   : url(value));
-/** Pages link to each other, and cookies are bound to the host, as if nothing else were there. */
-export const hostUrl: Parse<string | null> = (value) => {
-  const parsed = parseHttpUrl(value);
-  return parsed && parsed.href === `${parsed.origin}/`
-    ? parsed.origin
-    : problem("must be a URL without a path, such as https://parley.example.org, because the pages"
-      + " do not work below a path of another site: see docs/proxy.md");
+/** The same, with its origin as browsers write it: `https://EXAMPLE.org:443` is without the port. */
+export const publicUrl: Parse<string | null> = (value) => {
+  const parsed = baseUrl(value);
+  if (typeof parsed !== "string") return parsed;
+  const { origin, pathname } = new URL(parsed);
+  return `${origin}${pathname.replace(/\/+$/, "")}`;
 };
+/** Pages link to each other, and cookies are bound to the host, as if nothing else were there. */
+export function pathWarnings(url: unknown): string[] {
+  const path = typeof url === "string" ? new URL(url).pathname : "/";
+  return path === "/"
+    ? []
+    : [`PARLEY_PUBLIC_URL has the path ${path}, below which only the API works: the dashboard, the`
+      + " widget and the other pages need a host name or a port of their own, see docs/proxy.md"];
+}
 /** Null: its user or password has a % that is not written as %25. */
 export function loginOf({ username, password }: URL): string | null {
   try {
