@@ -2,6 +2,7 @@
 // refused. One account never has the last of all turns, so that others find room.
 import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
+import { placesOfOne } from "#core/turns.ts";
 
 export interface TurnQueue {
   /**
@@ -33,14 +34,11 @@ interface Line {
   waiting: (() => void)[];
 }
 
-/** The share of all turns that no account has alone. */
-const KEPT_FOR_OTHERS = 1 / 8;
-
 const overloaded = (): Fault =>
   new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
 
 function createCounts(max: number) {
-  const ofAccountMax = max - Math.floor(max * KEPT_FOR_OTHERS);
+  const ofAccountMax = placesOfOne(max);
   const owned = new Map<number, number>();
   let all = 0;
   const add = ({ accountId }: Pick<Line, "accountId">, turns: number): void => {

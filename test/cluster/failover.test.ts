@@ -31,7 +31,8 @@ test("[ND60] an unpromoted standby is out of reach and never read, a start is to
   const underWay = send("before");
   await askUntil(
     () => own.query("SELECT 1 FROM turns WHERE state = 'open'"), ({ length }) => length === 1);
-  await own.stop();await own.startAsStandby();
+  await own.stop();
+  await own.startAsStandby();
   cut.resolve();
   const ready = () => fetch(`${server.url}/readyz`);
   // Reads may find it first: "cannot be read".
@@ -44,7 +45,8 @@ test("[ND60] an unpromoted standby is out of reach and never read, a start is to
   assert.equal(started.code, 69, started.err);
   assert.match(started.err, /PARLEY_DATABASE_URL is unreachable: it is a read-only standby/);
 
-  await own.query("SELECT pg_promote()");await askUntil(ready, ({ status }) => status === 200);
+  await own.query("SELECT pg_promote()");
+  await askUntil(ready, ({ status }) => status === 200);
   const reply = await underWay;
   assert.deepEqual([reply.status, reply.body.message], [200, "At nine."]);
   assert.equal((await send("meanwhile")).status, 200);

@@ -78,7 +78,7 @@ export const BOUNDS = {
   }),
   PARLEY_TOOL_THREADS_MAX: setting({
     default: LIMITS.toolThreadsMax,
-    description: `Threads for requests to tools, each with up to ${LIMITS.toolCallsPerThreadMax} at a time; one account has half of them`,
+    description: `Threads for requests to tools, each with up to ${LIMITS.toolCallsPerThreadMax} at a time, seven eighths of them of one account`,
     parse: integer(1, 64),
   }),
   PARLEY_UPLOADS_MAX: setting({
@@ -98,7 +98,7 @@ export const BOUNDS = {
   }),
   PARLEY_WEBHOOKS_MAX: setting({
     default: LIMITS.webhooksAtOnceMax,
-    description: "Webhooks being delivered at a time, one to each endpoint and half of them of one account",
+    description: "Webhooks being delivered at a time, one to each endpoint, at most seven eighths of them of one account",
     parse: integer(1, 10_000),
   }),
   PARLEY_WEBHOOK_ENDPOINTS_MAX: setting({

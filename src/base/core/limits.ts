@@ -233,7 +233,7 @@ export const LIMITS = {
   webhookMs: 15 * SECOND_MS,
   webhookResponseBytesMax: 64 * 1024,
   webhookResponseCharsMax: 4096,
-  webhooksAtOnceMax: 64,
+  webhooksAtOnceMax: 32,
   /** Deliveries that are deleted or given up with their endpoint in one transaction. */
   deliveriesPerWrite: 500,
   /** An endpoint that has accepted no delivery for this long is disabled. */

@@ -22,6 +22,12 @@ export function createTurns(): <T extends { accountId: number }>(
   };
 }
 
+/** The share of all places that no account takes alone, so that others find one. */
+const KEPT_FOR_OTHERS = 1 / 8;
+
+/** How many of the `max` places for the work of all accounts one may take. */
+export const placesOfOne = (max: number): number => max - Math.floor(max * KEPT_FOR_OTHERS);
+
 interface Places {
   /** Runs the work once its account has a place. Rejects as it does, or when too many wait. */
   take<Result>(accountId: number, work: () => Promise<Result>): Promise<Result>;
@@ -35,12 +41,11 @@ interface Line {
 }
 
 /**
- * Lets at most `max` work at a time, and one account half of that, so that others find a place even
- * where its work hangs. The places of those that wait go from account to account. `waitingMax`: how
- * much work of one account may wait.
+ * Lets at most `max` work at a time, of one account `placesOfOne`. The places of those that wait go
+ * from account to account. `waitingMax`: how much work of one account may wait.
  */
 export function createPlaces(max: number, waitingMax = Infinity): Places {
-  const ofAccountMax = Math.ceil(max / 2);
+  const ofAccountMax = placesOfOne(max);
   const lines = new Map<number, Line>();
   const choose = createTurns();
   let busy = 0;

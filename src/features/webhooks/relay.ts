@@ -35,7 +35,7 @@ interface RelayOptions {
   attemptMs: number;
   /** False: the clock was set recently, so no endpoint may be disabled by elapsed time. */
   isClockEven(): boolean;
-  /** Most attempts in flight, over all endpoints; of one account half as many. */
+  /** Most attempts in flight, over all endpoints; of one account `placesOfOne`. */
   atOnceMax: number;
   observe(outcome: Attempt["outcome"], seconds: number): void;
   system: System;

@@ -110,24 +110,26 @@ test("[MU8] messages are sent to a limited number of endpoints at a time, and no
   await relay.close();
 });
 
-test("[FA1] endpoints of one account that hang leave half the places to others, who then take turns", async () => {
+test("[FA1] endpoints of one account that hang leave an eighth of the places to others, and who waits takes turns by account", async () => {
   const hanging: (() => void)[] = [];
   const { relay, sent } = relayOver({
     head: async (id) => sent.some((url) => url.endsWith(`/${id}`))
       ? null
-      : headOf(id, {}, Math.floor(id / 10)),
-  }, () => new Promise((resolve) => hanging.push(() => resolve(200))), { atOnceMax: 4 });
-  for (const id of [11, 12, 13, 14, 15, 21, 22, 23, 31]) relay.wake(id);
+      : headOf(id, {}, Math.floor(id / 100)),
+  }, () => new Promise((resolve) => hanging.push(() => resolve(200))), { atOnceMax: 8 });
+  const numbers = () => sent.map((url) => Number(url.slice(-3)));
+  const [, ...first] = Array.from({ length: 11 }, (_, index) => 100 + index);
+  for (const id of [...first, 201, 202, 301]) relay.wake(id);
   await settled();
-  const numbers = () => sent.map((url) => url.slice(-2));
-  assert.deepEqual(numbers(), ["11", "12", "21", "22"]);
-  for (let count = 0; count < 4; count += 1) hanging[count]?.();
+  assert.deepEqual(numbers(), [...first.slice(0, 7), 201]);
+  for (const answer of hanging.splice(0, 3)) answer();
   await settled();
-  assert.deepEqual(numbers().slice(4).toSorted(), ["13", "14", "23", "31"]);
-  for (const answer of hanging) answer();
-  await settled();
-  assert.equal(sent.at(-1)?.slice(-2), "15");
-  for (const answer of hanging) answer();
+  assert.deepEqual(numbers().slice(8).toSorted(), [108, 202, 301]);
+  while (hanging.length > 0) {
+    for (const answer of hanging.splice(0)) answer();
+    await settled();
+  }
+  assert.deepEqual(numbers().slice(11), [109, 110]);
   await relay.close();
 });
 
