@@ -44,9 +44,10 @@ export interface Sql {
 export interface Reader extends Sql {
   /**
    * Runs several reads over one snapshot, whatever is committed meanwhile. Statements are prepared
-   * over the `sql` handed in (`perSession`). Snapshots queue: one taken inside another never ends.
+   * over the `sql` handed in (`perSession`). Snapshots queue, and accounts take turns: one taken
+   * inside another never ends. `accountId`: whose it is; without one, it is nobody's.
    */
-  snapshot<T>(read: (sql: Sql) => Promise<T>): Promise<T>;
+  snapshot<T>(read: (sql: Sql) => Promise<T>, accountId?: number): Promise<T>;
 }
 
 /** Prepares something once for each session that asks for it. */
@@ -72,10 +73,16 @@ export function aside<P extends object, Row>(reader: Reader, text: string): {
   const statement = perSession((sql) => sql.prepare<P, Row>(text));
   statement(reader);
   return {
-    get: (parameters) => reader.snapshot(async (sql) => statement(sql).get(parameters)),
-    all: (parameters) => reader.snapshot(async (sql) => statement(sql).all(parameters)),
+    get: (parameters) =>
+      reader.snapshot(async (sql) => statement(sql).get(parameters), turnOf(parameters)),
+    all: (parameters) =>
+      reader.snapshot(async (sql) => statement(sql).all(parameters), turnOf(parameters)),
   };
 }
+
+/** Where its account is not named, a campaign takes turns for it. */
+const turnOf = ({ accountId, campaignId }: { accountId?: number; campaignId?: number }) =>
+  accountId ?? -(campaignId ?? 0);
 
 /**
  * A page of a list, newest first, and the length of the list. Rows that are skipped are read from

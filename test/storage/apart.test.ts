@@ -47,6 +47,18 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     return campaign.id;
   };
 
+  test(`[FA6] ${engine.name}: an account's list does not wait behind all that another asks for`, async () => {
+    const [busy, other] = [await newCaller(), await newCaller()];
+    let done = 0;
+    const many = Array.from({ length: 20 }, async () => {
+      await storage.calls.list(busy.accountId, {}, 0, 25);
+      done += 1;
+    });
+    await storage.calls.list(other.accountId, {}, 0, 25);
+    assert.ok(done < 5, `${done} came first`);
+    await Promise.all(many);
+  });
+
   test(`[SO293] ${engine.name}: a number that one account blocks can be called by others`, async () => {
     const [one, other] = [await newCaller(), await newCaller()];
     const { accountId, assistantId } = other;

@@ -224,7 +224,7 @@ export function createStatementStore(reader: Reader): StatementStore {
       const place = { ...parameters, ...placeOf(extent, offset), rows };
       const items = offset < total ? await list.all(place) : [];
       return { items: items.map(entryFromRow), total };
-    }),
+    }, accountId),
     claims: (accountId) => reader.snapshot(async (sql) => {
       const reads = statementReads(sql);
       const [row, open, newest] = await together(
@@ -239,7 +239,7 @@ export function createStatementStore(reader: Reader): StatementStore {
             newest: newest?.number ?? 0,
           }
         : null;
-    }),
+    }, accountId),
     entries: async (accountId, after, last, rows) =>
       (await entries.all({ accountId, after, last, rows })).map(entryFromRow),
   };

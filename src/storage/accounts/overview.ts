@@ -112,16 +112,17 @@ export function createOverviewStore(reader: Reader): OverviewStore {
             figures: await figuresOf(sql, scope),
           }
         : null;
-    }),
-    figures: (scope) => reader.snapshot((sql) => figuresOf(sql, scope)),
+    }, scope.accountId),
+    figures: (scope) => reader.snapshot((sql) => figuresOf(sql, scope), scope.accountId),
     callTurns: async (scope, rows) => {
       const found = await reader.snapshot(async (sql) =>
-        readsOf(overviewReads(sql), scope).turns.all({ ...scope, rows }));
+        readsOf(overviewReads(sql), scope).turns.all({ ...scope, rows }), scope.accountId);
       return found.map(({ turns }) => JSON.parse(turns) as TurnTimes[]);
     },
     conversations: async (scope, rows) =>
-      (await reader.snapshot(async (sql) =>
-        readsOf(overviewReads(sql), scope).newest.all({ ...scope, rows }))).map(({ id }) => id),
+      (await reader.snapshot(
+        async (sql) => readsOf(overviewReads(sql), scope).newest.all({ ...scope, rows }),
+        scope.accountId)).map(({ id }) => id),
     replyTimes: async (conversationId, rows) => {
       const newestFirst = await messages.all({ conversationId, rows });
       return newestFirst.flatMap(({ role, created_at: at }, index) => {

@@ -334,7 +334,7 @@ export function createAssistantStore(
     findById: async (assistantId) => one(await findById.get({ assistantId })),
     findByUuid: async (uuid) => one(await findByUuid.get({ uuid })),
     list: (accountId, type) => reader.snapshot(async (sql) => wholesOf(sql, await wholeReads(sql)
-      .page.all({ accountId, type, limit: Number.MAX_SAFE_INTEGER, offset: 0 }))),
+      .page.all({ accountId, type, limit: Number.MAX_SAFE_INTEGER, offset: 0 })), accountId),
     page: (accountId, { type, page: number, perPage }) => reader.snapshot(async (sql) => {
       const { page, count } = wholeReads(sql);
       const [rows, counted] = await together(
@@ -342,7 +342,7 @@ export function createAssistantStore(
         count.get({ accountId, type }),
       );
       return { items: await wholesOf(sql, rows), total: counted?.count ?? 0 };
-    }),
+    }, accountId),
     ownsFolder: async (accountId, id) => await folder.get({ accountId, id }) !== undefined,
     ownsLabel: async (accountId, id) => await label.get({ accountId, id }) !== undefined,
     inboundAssistantOn: async (accountId, phoneNumberId) =>

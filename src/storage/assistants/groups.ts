@@ -152,7 +152,7 @@ function createStore(
         total.get({ accountId }),
       );
       return { items: rows.map(groupFromRow), total: counted?.count ?? 0 };
-    }),
+    }, accountId),
   };
 }
 

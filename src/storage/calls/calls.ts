@@ -123,7 +123,7 @@ export function createCallStore(reader: Reader, writer: WriterOf<typeof callComm
         sequence: account?.sequence ?? 0,
         calls: await Promise.all(rows.map((row) => snapshotOf(sql, row))),
       };
-    }),
+    }, accountId),
     ...createCallSweeps(reader, writer),
   };
 }

@@ -103,14 +103,14 @@ export function createLeadStore(reader: Reader, writer: WriterOf<typeof leadComm
       return row?.account_id === accountId ? whole(row) : null;
     },
     list: async (accountId, filter, offset, rows) => {
-      const view = views.of(filter);
+      const view = views.of(accountId, filter);
       const found = view
         ? await view.list(offset, rows)
         : await pages.list.all({ ...parametersOf(accountId, filter), offset, rows });
       return Promise.all(found.filter((row) => row.account_id === accountId).map(whole));
     },
     count: async (accountId, filter) => {
-      const view = views.of(filter);
+      const view = views.of(accountId, filter);
       if (!view) return (await pages.count.get(parametersOf(accountId, filter)))?.total ?? 0;
       const { campaignId = 0 } = filter;
       return await campaign.get({ accountId, campaignId }) ? view.count() : 0;

@@ -24,6 +24,11 @@ export const STATES = `
   SELECT status, outcome, count(*) AS leads FROM leads
   WHERE campaign_id = @campaignId AND main_id IS NULL GROUP BY status, outcome`;
 
+interface Campaign {
+  accountId: number;
+  campaignId: number;
+}
+
 interface View {
   list(offset: number, rows: number): Promise<WholeRow[]>;
   count(): Promise<number>;
@@ -48,8 +53,10 @@ export function createLeadViews(reader: Reader) {
     SELECT count(*) AS leads FROM leads WHERE campaign_id = +@campaignId
       AND next_try_at <= @dueAt AND next_try_at IS NOT NULL AND main_id IS NULL`);
 
-  const byState = (campaignId: number, { status, outcome }: LeadFilter): View => {
-    const groups = async (): Promise<StateRow[]> => (await states.all({ campaignId }))
+  const byState = (
+    { accountId, campaignId }: Campaign, { status, outcome }: LeadFilter,
+  ): View => {
+    const groups = async (): Promise<StateRow[]> => (await states.all({ accountId, campaignId }))
       .filter((row) => (status === undefined || row.status === status)
         && (outcome === undefined || row.outcome === outcome))
       .sort((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status)
@@ -63,7 +70,7 @@ export function createLeadViews(reader: Reader) {
           if (found.length >= rows) break;
           if (skip < group.leads) {
             found.push(...await inState.all({
-              campaignId, status: group.status, outcome: group.outcome,
+              accountId, campaignId, status: group.status, outcome: group.outcome,
               offset: skip, rows: rows - found.length,
             }));
           }
@@ -75,15 +82,15 @@ export function createLeadViews(reader: Reader) {
   };
   return {
     /** Null: no index answers this filter. */
-    of: (filter: LeadFilter): View | null => {
+    of: (accountId: number, filter: LeadFilter): View | null => {
       const { campaignId, isDueAt: dueAt, isByActivity, phoneNumber, from, to } = filter;
       if (campaignId === undefined || phoneNumber !== undefined) return null;
       if (from !== undefined || to !== undefined || !isByActivity) return null;
-      if (dueAt === undefined) return byState(campaignId, filter);
+      if (dueAt === undefined) return byState({ accountId, campaignId }, filter);
       if (filter.status !== undefined || filter.outcome !== undefined) return null;
       return {
-        list: async (offset, rows) => due.all({ campaignId, dueAt, offset, rows }),
-        count: async () => (await countDue.get({ campaignId, dueAt }))?.leads ?? 0,
+        list: async (offset, rows) => due.all({ accountId, campaignId, dueAt, offset, rows }),
+        count: async () => (await countDue.get({ accountId, campaignId, dueAt }))?.leads ?? 0,
       };
     },
   };

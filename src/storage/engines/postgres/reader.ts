@@ -2,6 +2,7 @@
 // a transaction each. Opened by storage.ts.
 import { StorageFailure } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { createPlaces } from "#core/turns.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 import { areAbsent, createLink, type Link, type Reach } from "./link.ts";
 import {
@@ -106,16 +107,24 @@ export function createReader(
     refuseClosed();
     return counted(again(single, (session) => session.ask(prepared, parameters)));
   };
+  const places = createPlaces(moments.length);
   const free = new Map(moments.map((link) => [link, Promise.resolve<unknown>(undefined)]));
+  const busy = new Set<Link>();
+  /** A connection has one snapshot's transaction at a time; while some are lost, others wait. */
+  const readFree = <T>(read: (sql: Sql) => Promise<T>): Promise<T> => {
+    const link = moments.find((one) => !busy.has(one) && one.current() !== null) ?? moment();
+    busy.add(link);
+    const result = (free.get(link) as Promise<unknown>)
+      .then(() => readMoment(link, read))
+      .finally(() => busy.delete(link));
+    free.set(link, result.catch(() => undefined));
+    return result;
+  };
   return {
     ...createSql(ask),
-    snapshot: async (read) => {
+    snapshot: async (read, accountId = 0) => {
       refuseClosed();
-      // Snapshots on one connection are queued: it has one transaction at a time.
-      const link = moment();
-      const result = (free.get(link) as Promise<unknown>).then(() => readMoment(link, read));
-      free.set(link, result.catch(() => undefined));
-      return counted(result);
+      return counted(places.take(accountId, () => readFree(read)));
     },
     canRead: () => !areAbsent(singles) && !areAbsent(moments),
     close: async () => {

@@ -1,6 +1,7 @@
 // Reads of the embedded engine, over two connections of their own: one for single statements on the
 // caller's thread, one for snapshots, so that a transaction held open makes no other read stale.
 // Opened by storage.ts.
+import { createPlaces } from "#core/turns.ts";
 import type { Awaitable, Reader, Sql } from "#storage/sql.ts";
 import { openReader, type Db } from "./database.ts";
 import { createThreadReading } from "./reading.ts";
@@ -26,6 +27,8 @@ const momentsOver = (db: Db): Moments => ({
   },
 });
 
+const noop = (): void => undefined;
+
 function reading(single: Db, moments: Moments): SqliteReader {
   const inTransaction = async <T>(read: (sql: Sql) => Promise<T>): Promise<T> => {
     await moments.exec("BEGIN");
@@ -35,18 +38,20 @@ function reading(single: Db, moments: Moments): SqliteReader {
       await moments.exec("COMMIT");
     }
   };
-  let last: Promise<unknown> = Promise.resolve();
+  // A connection has one transaction at a time.
+  const places = createPlaces(1);
+  const underWay = new Set<Promise<unknown>>();
   return {
     ...createSql(single),
-    snapshot: (read) => {
-      // Snapshots are queued: a connection has one transaction at a time.
-      const result = last.then(() => inTransaction(read));
-      last = result.catch(() => undefined);
+    snapshot: (read, accountId = 0) => {
+      const result = places.take(accountId, () => inTransaction(read));
+      const settled = result.then(noop, noop).finally(() => underWay.delete(settled));
+      underWay.add(settled);
       return result;
     },
     close: async () => {
       if (single.open) single.close();
-      await last;
+      await Promise.all(underWay);
       await moments.close();
     },
   };
