@@ -11,6 +11,11 @@ import { readingAll } from "./tools/answers.ts";
 import { askMcp } from "./tools/mcp.ts";
 
 const DEPTH_MAX = 32;
+/**
+ * A text so many times longer than a result is not read as JSON: a megabyte of it takes half a
+ * second of a thread that calls everybody's tools, and would hardly ever be short enough.
+ */
+const LONGER_MAX = 16;
 const { allowPrivateNetworks } = workerData as { allowPrivateNetworks: string[] };
 const endpoints = readingAll(createOutbound({ allowPrivateNetworks }));
 
@@ -37,6 +42,7 @@ function resultOf(body: Buffer, charsMax: number): Record<string, unknown> {
     const isLong = clean.length > charsMax;
     return isLong ? { text: wholeStart(clean, charsMax), truncated: true } : { text: clean };
   };
+  if (text.length > LONGER_MAX * charsMax) return asText();
   let parsed: unknown;
   try {
     parsed = cleaned(parsedJson(text));

@@ -2,6 +2,7 @@
 // always sent; and who reads the secrets among it.
 import assert from "node:assert/strict";
 import { after, beforeEach, test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
 import { startEndpoint } from "#support/endpoint.ts";
 import { newAssistant, newConversation, startTestServer, testDataDir } from "#support/server.ts";
 import { callingOnce, startScriptedModel } from "#support/vendors/scripted-model.ts";
@@ -75,6 +76,18 @@ test("[TL301] long arguments and long answers are cut between two characters", a
   assert.equal(sent.item, "a".repeat(1999));
   assert.deepEqual(body.result, { text: "a".repeat(8191), truncated: true });
   assert.equal(body.response.body, "a".repeat(8191));
+});
+
+test("[FA7] an answer many times longer than a result is not read as JSON", async (context) => {
+  context.after(() => endpoint.answer((_, response) => response.end("{}")));
+  const id = await newTool({ schema: [] });
+  const resultOf = async (answer: string) => {
+    endpoint.answer((_, response) => response.end(answer));
+    return (await trial(id, {})).body.result;
+  };
+  const spaces = (times: number) => " ".repeat(times * LIMITS.functionResultCharsMax);
+  assert.deepEqual(await resultOf(`{"a":1}${spaces(15)}`), { a: 1 });
+  assert.equal((await resultOf(`{"a":1}${spaces(16)}`)).truncated, true);
 });
 
 test("[OU1] half an emoji among the arguments or variables of a call is replaced, not a failure", async () => {
