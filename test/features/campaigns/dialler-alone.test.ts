@@ -6,7 +6,7 @@ import { createLogger } from "#core/logger.ts";
 import { LIMITS } from "#core/limits.ts";
 import { nextTurn } from "#core/system.ts";
 import { createMemoryBus } from "#events/bus.ts";
-import type { CommittedEvent } from "#events/events.ts";
+import { accountTopic, type CommittedEvent } from "#events/events.ts";
 import type { Assistant } from "#features/assistants/assistants.ts";
 import type { Call } from "#features/calls/records/records.ts";
 import { createCallers } from "#features/campaigns/callers.ts";
@@ -101,6 +101,21 @@ test("[MU21] a node calls from the numbers that it places itself, and leaves a c
   await none.dialler.idle();
   assert.deepEqual(none.seen.claims, []);
   await none.dialler.close();
+});
+
+test("[RD5] the dialler looks again when it missed what happened in an account that it calls for", async () => {
+  const bus = createMemoryBus();
+  const { dialler, seen } = diallerWith(async () => ({ kind: "full" }), { bus });
+  dialler.start();
+  await dialler.idle();
+  assert.equal(seen.claims.length, 1);
+  bus.publish(accountTopic(2), { kind: "missed" });
+  await dialler.idle();
+  assert.equal(seen.claims.length, 1, "another account");
+  bus.publish(accountTopic(1), { kind: "missed" });
+  await dialler.idle();
+  assert.equal(seen.claims.length, 2);
+  await dialler.close();
 });
 
 test("[MU22] a campaign is stopped for the assistant that was found unable to call", async () => {
