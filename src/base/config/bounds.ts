@@ -78,7 +78,7 @@ export const BOUNDS = {
   }),
   PARLEY_TOOL_THREADS_MAX: setting({
     default: LIMITS.toolThreadsMax,
-    description: `Threads for requests to tools, each with up to ${LIMITS.toolCallsPerThreadMax} at a time, seven eighths of them of one account`,
+    description: `Threads for requests to tools, each with up to ${LIMITS.toolCallsPerThreadMax} at a time, at most seven eighths of them of one account`,
     parse: integer(1, 64),
   }),
   PARLEY_UPLOADS_MAX: setting({
