@@ -1,5 +1,6 @@
 // The real server as a process of its own, for tests that kill it.
 import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { entryOf } from "#scripts/entry.js";
@@ -39,6 +40,15 @@ export async function engineEnv(dataDir: string): Promise<Record<string, string>
   return { PARLEY_DATABASE_URL: (await databaseAt(dataDir, "durable")).url };
 }
 
+/** The server exited before it listened; `code` is its exit code. */
+export class NotStarted extends Error {
+  readonly code: number | null;
+  constructor(code: number | null) {
+    super(`the server did not start: it exited with ${code}`);
+    this.code = code;
+  }
+}
+
 export async function startProcess(
   dataDir: string,
   env: Record<string, string> = {},
@@ -53,6 +63,7 @@ export async function startProcess(
     },
     stdio: ["ignore", "pipe", "inherit"],
   });
+  const gone = once(child, "exit") as Promise<[number | null]>;
   let key: string | null = null;
   let assistant: string | null = null;
   let said = "";
@@ -69,7 +80,8 @@ export async function startProcess(
       return { process: child, url, key, assistant, said };
     }
   }
-  throw new Error("the server did not start");
+  const [code] = await gone;
+  throw new NotStarted(code);
 }
 
 /** Over PostgreSQL, after a server of the folder has been started. */

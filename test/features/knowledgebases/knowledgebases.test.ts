@@ -401,10 +401,8 @@ test("[KB15] one account's many documents do not delay another's single one", as
   const other = await server.newAccount();
   const id = await newKnowledgebase(server, other.key);
   const { body } = await upload(id, "Quick.", {}, { key: other.key });
-  const { processor, extractor } = server.app.features.knowledge;
+  const { processor } = server.app.features.knowledge;
   await asked.promise;
-  // One of the pile ends: the place is the other account's.
-  process.kill(extractor.pid() as number, "SIGKILL");
   assert.equal((await whenRead(body.data.id, server, other.key)).status, "active");
   assert.ok(processor.unread() >= 4);
   await server.call("DELETE", `/user/knowledgebases/${pile}`);

@@ -9,7 +9,7 @@ import { askUntil } from "#support/asking.ts";
 import { startCuttingProxy } from "#support/databases/cutting-proxy.ts";
 import { databaseAt, type TestDatabase } from "#support/engines.ts";
 import { startNats, type NatsServer } from "./nats.ts";
-import { parley, startProcess, type Running } from "#support/process.ts";
+import { NotStarted, parley, startProcess, type Running } from "#support/process.ts";
 import { testDataDir } from "#support/server.ts";
 
 export interface NodeProcesses {
@@ -52,6 +52,11 @@ interface NodesOptions {
 /** Answers that say: try again, here or elsewhere. */
 const AGAIN = new Set([409, 429, 502, 503]);
 const PAUSE_MS = 20;
+/** After this, no node answers any more. */
+const PATIENCE_MS = 300_000;
+/** The exit code that says: start again, the database is out of reach. */
+const EX_UNAVAILABLE = 69;
+const STARTS_MAX = 5;
 const any = <T>(items: T[]): T => {
   const item = items[Math.floor(Math.random() * items.length)];
   assert.ok(item !== undefined, "no node is left");
@@ -82,6 +87,16 @@ export async function startNodeProcesses(
       PARLEY_SECRET: "the same at every node, and long enough", ...env(number),
     });
   };
+  /** Starts it as a supervisor does: its session with the database may be ended meanwhile. */
+  const startAgain = async (startsLeft = STARTS_MAX): Promise<Running> => {
+    try {
+      return await start();
+    } catch (error) {
+      const isToBeTried = error instanceof NotStarted && error.code === EX_UNAVAILABLE;
+      if (!isToBeTried || startsLeft === 1) throw error;
+      return startAgain(startsLeft - 1);
+    }
+  };
   const first = await start();
   const { key, assistant } = first;
   assert.ok(key !== null && assistant !== null, "the first node made the demo account");
@@ -109,7 +124,7 @@ export async function startNodeProcesses(
     },
     replace: async () => {
       await kill(any(living));
-      living.push(await start());
+      living.push(await startAgain());
     },
     endSession: async () => void await database.query(`
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -122,9 +137,12 @@ export async function startNodeProcesses(
       ([row]) => row?.open === "0"),
     close: async () => {
       const ends = await Promise.all(living.map(async ({ process: child }) => {
-        const gone = once(child, "exit");
-        child.kill("SIGTERM");
-        return await gone as unknown[];
+        if (child.exitCode === null && child.signalCode === null) {
+          const gone = once(child, "exit");
+          child.kill("SIGTERM");
+          await gone;
+        }
+        return [child.exitCode, child.signalCode];
       }));
       await Promise.all([nats.kill(), proxy.close(), database.drop()]);
       rmSync(root, { recursive: true, force: true });
@@ -137,7 +155,7 @@ async function askAnywhere<Answer>(
   door: () => string, method: string, path: string,
   { body, key, idempotencyKey }: { body?: object; key?: string; idempotencyKey?: string },
 ): Promise<Answer> {
-  for (;;) {
+  for (const begun = performance.now(); performance.now() - begun < PATIENCE_MS;) {
     try {
       const response = await fetch(`${door()}/api${path}`, {
         method,
@@ -157,4 +175,5 @@ async function askAnywhere<Answer>(
     }
     await pause(PAUSE_MS);
   }
+  throw new Error(`no node has answered ${method} ${path} for ${PATIENCE_MS / 1000} s`);
 }
