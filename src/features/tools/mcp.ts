@@ -3,6 +3,7 @@
 // invocation.ts.
 import { Fault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
+import { wholeStart } from "#core/values.ts";
 import { couldNotBeReached, mayNotBeCalled } from "#outbound/unreachable.ts";
 import type { EndpointRequest, SendToEndpoint } from "./invocation.ts";
 import { LOCKED_PROBLEM, toolNotFound, type Tool, type ToolFields, type Tools } from "./tools.ts";
@@ -106,7 +107,7 @@ export function createMcpServers(
       if (!now) throw new Fault(422, `The MCP server no longer has the tool ${mcp.tool}.`);
       if (!isShortSchema(now.inputSchema)) throw new Fault(422, "The schema of the tool is too long.");
       return tools.update(accountId, toolId, {
-        description: now.description.slice(0, DESCRIPTION_CHARS_MAX) || tool.description,
+        description: wholeStart(now.description, DESCRIPTION_CHARS_MAX) || tool.description,
         mcp: { tool: mcp.tool, inputSchema: now.inputSchema },
       });
     },

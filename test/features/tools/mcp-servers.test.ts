@@ -274,12 +274,12 @@ test("[TL136] changed input schemas of an MCP server are adopted automatically; 
   await keeper.endpoint.close();
 });
 
-test("[TL132] refresh takes a tool's description anew from its MCP server", async () => {
+test("[TL132] refresh takes a tool's description anew from its MCP server, cut between two characters", async () => {
   const id = await newTool();
-  weather.describe("The weather, better than before.");
+  weather.describe(`${"w".repeat(254)}🌦 and more`);
   const { status, body } = await server.call("POST", `/user/tools/${id}/refresh`);
   assert.equal(status, 200);
-  assert.equal(body.data.description, "The weather, better than before.");
+  assert.equal(body.data.description, "w".repeat(254));
   assert.equal(body.data.mcp.tool, "get-weather");
   const stranger = await server.newAccount();
   const other = await server.call("POST", `/user/tools/${id}/refresh`, { key: stranger.key });
