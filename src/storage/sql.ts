@@ -74,15 +74,14 @@ export function aside<P extends object, Row>(reader: Reader, text: string): {
   statement(reader);
   return {
     get: (parameters) =>
-      reader.snapshot(async (sql) => statement(sql).get(parameters), turnOf(parameters)),
+      reader.snapshot(async (sql) => statement(sql).get(parameters), accountOf(parameters)),
     all: (parameters) =>
-      reader.snapshot(async (sql) => statement(sql).all(parameters), turnOf(parameters)),
+      reader.snapshot(async (sql) => statement(sql).all(parameters), accountOf(parameters)),
   };
 }
 
-/** Where its account is not named, a campaign takes turns for it. */
-const turnOf = ({ accountId, campaignId }: { accountId?: number; campaignId?: number }) =>
-  accountId ?? -(campaignId ?? 0);
+/** The account that takes a turn; undefined where none is among the parameters. */
+const accountOf = ({ accountId }: { accountId?: number }): number | undefined => accountId;
 
 /**
  * A page of a list, newest first, and the length of the list. Rows that are skipped are read from

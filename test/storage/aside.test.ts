@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createFirstStepStore } from "#storage/accounts/first-day.ts";
 import { createSql } from "#storage/engines/postgres/sql.ts";
+import { createFigureReads } from "#storage/campaigns/figures.ts";
 import { createLeadStore } from "#storage/leads/leads.ts";
 import type { Reader, Sql } from "#storage/sql.ts";
 
@@ -48,4 +49,6 @@ test("[FA5] a campaign's leads are counted and listed off the main thread", asyn
     await leads.list(1, filter, 0, 25);
   }
   assert.deepEqual([ran.here, ran.aside.length], [[], 3]);
+  await createFigureReads(reader)({ id: 1, accountId: 1 }, 0, 1);
+  assert.doesNotMatch(ran.here.join(), /count\(\*\)/);
 });

@@ -126,11 +126,12 @@ export interface CampaignStore {
   /** Oldest first. */
   list(accountId: number): Promise<Campaign[]>;
   /** Leads by status, without secondary contacts; a status that no lead has is absent. */
-  leadCounts(campaignId: number): Promise<Partial<Record<LeadStatus, number>>>;
+  leadCounts(accountId: number, campaignId: number): Promise<Partial<Record<LeadStatus, number>>>;
   /** Time zones of its leads that wait or are being called, "" where a lead's is not known. */
   zones(campaignId: number): Promise<string[]>;
   /** `from`: start of the first quarter of an hour to read. */
-  figures(campaignId: number, from: Instant, now: Instant): Promise<CampaignFigures>;
+  figures(campaign: Pick<Campaign, "id" | "accountId">, from: Instant, now: Instant):
+    Promise<CampaignFigures>;
   /** The running campaigns of all accounts. */
   running(): Promise<Campaign[]>;
   /**
@@ -193,7 +194,7 @@ function createFollowing(
     figures: async (accountId: number, campaignId: number, days: number) => {
       const campaign = await get(accountId, campaignId);
       const now = system.now();
-      const figures = await store.figures(campaignId, now - days * DAY_MICROS, now);
+      const figures = await store.figures(campaign, now - days * DAY_MICROS, now);
       return { campaign, figures, now };
     },
     /** Resolves to how many leads were put back in the queue. */
@@ -276,7 +277,7 @@ export function createCampaigns(options: CampaignsOptions) {
     get,
     list: (accountId: number): Promise<Campaign[]> => store.list(accountId),
     leadCounts: async (accountId: number, campaignId: number) =>
-      store.leadCounts((await get(accountId, campaignId)).id),
+      store.leadCounts(accountId, (await get(accountId, campaignId)).id),
     ...createFollowing(options, get),
     create: async (accountId: number, fields: CampaignFields): Promise<Campaign> => {
       const campaignsMax = await options.campaignsMax(accountId);

@@ -92,8 +92,8 @@ export function createCampaignStore(
       "settle"),
     findById: async (campaignId) => orNull(await find.get({ campaignId }), campaignFromRow),
     list: async (accountId) => (await list.all({ accountId })).map(campaignFromRow),
-    leadCounts: async (campaignId) => Object.fromEntries(
-      (await counts.all({ campaignId })).map(({ status, leads }) => [status, leads])),
+    leadCounts: async (accountId, campaignId) => Object.fromEntries(
+      (await counts.all({ accountId, campaignId })).map(({ status, leads }) => [status, leads])),
     running: async () => (await running.all({})).map(campaignFromRow),
     unsettled: async () => unsettled.all({}),
     callingAccounts: async () => (await calling.all({})).map(({ id }) => id),

@@ -9,7 +9,7 @@ import {
 import type { LeadOutcome, StateCount } from "#features/leads/leads.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type { LeadRows } from "#storage/leads/commands.ts";
-import { STATES } from "#storage/leads/views.ts";
+import { COUNT_DUE, STATES } from "#storage/leads/views.ts";
 import { leadFromRow, type LeadRow } from "#storage/leads/leads.ts";
 import { aside, type Reader, type Sql } from "#storage/sql.ts";
 
@@ -81,19 +81,18 @@ export function createFigureReads(reader: Reader): CampaignStore["figures"] {
     SELECT * FROM campaign_figures WHERE campaign_id = @campaignId AND slot >= @from
     ORDER BY slot`);
   const states = aside<object, StateCount & { outcome: string }>(reader, STATES);
-  const due = reader.prepare<object, { leads: number }>(`
-    SELECT count(*) AS leads FROM leads WHERE campaign_id = @campaignId
-      AND next_try_at <= @now AND next_try_at IS NOT NULL AND main_id IS NULL`);
+  const due = aside<object, { leads: number }>(reader, COUNT_DUE);
   const calling = reader.prepare<object, CalledRow>(`
     SELECT l.id AS "leadId", l.main_id AS "mainId", l.phone_number AS "phoneNumber", l.variables,
       c.id AS "callId", c.status, c.created_at AS since, c.answered_at AS "answeredAt"
     FROM leads l JOIN calls c ON c.id = l.call_id
     WHERE l.campaign_id = @campaignId AND l.status = 'processing'
     ORDER BY c.id LIMIT ${CALLING_MAX}`);
-  return async (campaignId, from, now) => {
+  return async ({ id: campaignId, accountId }, from, now) => {
     const [sum, parts, counts, waiting, called, zones] = await Promise.all([
-      totals.get({ campaignId }), slots.all({ campaignId, from }), states.all({ campaignId }),
-      due.get({ campaignId, now }), calling.all({ campaignId }), readZones(campaignId),
+      totals.get({ campaignId }), slots.all({ campaignId, from }),
+      states.all({ accountId, campaignId }), due.get({ accountId, campaignId, dueAt: now }),
+      calling.all({ campaignId }), readZones(campaignId),
     ]);
     return {
       totals: sum ? figuresFrom(sum) : figuresFrom({} as FigureRow),

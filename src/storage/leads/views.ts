@@ -24,6 +24,10 @@ export const STATES = `
   SELECT status, outcome, count(*) AS leads FROM leads
   WHERE campaign_id = @campaignId AND main_id IS NULL GROUP BY status, outcome`;
 
+export const COUNT_DUE = `
+  SELECT count(*) AS leads FROM leads WHERE campaign_id = +@campaignId
+    AND next_try_at <= @dueAt AND next_try_at IS NOT NULL AND main_id IS NULL`;
+
 interface Campaign {
   accountId: number;
   campaignId: number;
@@ -49,9 +53,7 @@ export function createLeadViews(reader: Reader) {
         AND next_try_at IS NOT NULL AND main_id IS NULL
       ORDER BY next_try_at, id LIMIT (@rows + 0) OFFSET (@offset + 0))
     ORDER BY l.next_try_at, l.id`);
-  const countDue = aside<object, { leads: number }>(reader, `
-    SELECT count(*) AS leads FROM leads WHERE campaign_id = +@campaignId
-      AND next_try_at <= @dueAt AND next_try_at IS NOT NULL AND main_id IS NULL`);
+  const countDue = aside<object, { leads: number }>(reader, COUNT_DUE);
 
   const byState = (
     { accountId, campaignId }: Campaign, { status, outcome }: LeadFilter,

@@ -199,7 +199,7 @@ export function createSearchIndex(reader: Reader): SearchIndex {
       if (terms.length === 0) return [];
       const all = terms.map(({ word, isPrefix }) => `${quoted(word)}${isPrefix ? ":*" : ""}`);
       const match = [quoted(accountScope(accountId)), ...all].join(" & ");
-      return (await byMessage.all({ match, rows })).map(({ id }) => id);
+      return (await byMessage.all({ accountId, match, rows })).map(({ id }) => id);
     },
   };
 }

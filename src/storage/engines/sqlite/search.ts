@@ -59,7 +59,7 @@ export function createSearchIndex(reader: Reader): SearchIndex {
     conversations: async (accountId, query, rows) => {
       const match = messageMatchOf(accountId, query);
       if (match === null) return [];
-      return (await byMessage.all({ match, rows })).map(({ id }) => id);
+      return (await byMessage.all({ accountId, match, rows })).map(({ id }) => id);
     },
   };
 }
