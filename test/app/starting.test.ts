@@ -385,7 +385,7 @@ test("[OP153] a wrong key for a certificate, a duplicate model and a taken SIP p
     [{ PARLEY_SIP_PORT: String(port) }, 69,
       /^parley: cannot listen for SIP on 0\.0\.0\.0:\d+: .*EADDRINUSE.*PARLEY_SIP_PORT\n$/m],
     [{ PARLEY_FILES_URL: `file://${pem}` }, 78, /^parley: PARLEY_FILES_URL names a folder/],
-    [{ PARLEY_NODE_URL: "https://x.example/?a=b" }, 78, /^parley: PARLEY_NODE_URL must be a URL without/],
+    [{ PARLEY_PUBLIC_URL: "https://x.example/?a=b" }, 78, /^parley: PARLEY_PUBLIC_URL must be a URL without/],
   ];
   for (const [env, status, sentence] of cases) {
     const ran = startOnce({ PARLEY_DATA_DIR: join(dataDir, "data"), ...env });

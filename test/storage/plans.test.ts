@@ -22,6 +22,22 @@ const READ = `
   UNION ALL SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes
   WHERE indexrelname = 'message_index_pkey' ORDER BY 1`;
 
+/** A database of a test's own, whose storage is opened as often as it likes. */
+async function ownDatabase() {
+  const place = testDataDir();
+  const database = await databaseAt(place);
+  return {
+    database,
+    open: () => openPostgres({
+      url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
+    }),
+    remove: async () => {
+      await database.drop();
+      rmSync(place, { recursive: true });
+    },
+  };
+}
+
 async function ask(storage: Storage, accountId: number, search: string | null): Promise<void> {
   await storage.conversations.list(accountId, search === null ? {} : { search }, 0, 25);
   await storage.inbox.page({
@@ -35,11 +51,7 @@ async function ask(storage: Storage, accountId: number, search: string | null): 
 test("[SO621] [GR5] over PostgreSQL deliveries that wait are not looked for among those delivered, nor another account's among them", {
   skip: withoutPostgres,
 }, async () => {
-  const place = testDataDir();
-  const database = await databaseAt(place);
-  const open = () => openPostgres({
-    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
-  });
+  const { database, open, remove } = await ownDatabase();
   const first = await open();
   const { newConversation } = createWorld(first);
   const [{ accountId }, other] = [await newConversation(0), await newConversation(0)];
@@ -78,18 +90,13 @@ test("[SO621] [GR5] over PostgreSQL deliveries that wait are not looked for amon
     FROM pg_stat_user_indexes i JOIN pg_stat_user_tables t ON t.relid = i.relid
     WHERE indexrelname = 'webhook_deliveries_pkey'`);
   assert.ok(Number(read?.rows) < 1000, `${read?.rows} were read along the ids, or all`);
-  await database.drop();
-  rmSync(place, { recursive: true });
+  await remove();
 });
 
 test("[FA3] over PostgreSQL nor are an account's leads, calls and deliveries", {
   skip: withoutPostgres,
 }, async () => {
-  const place = testDataDir();
-  const database = await databaseAt(place);
-  const open = () => openPostgres({
-    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
-  });
+  const { database, open, remove } = await ownDatabase();
   const first = await open();
   const { newConversation } = createWorld(first);
   const [old, busy] = [await newConversation(0), await newConversation(0)];
@@ -143,18 +150,13 @@ test("[FA3] over PostgreSQL nor are an account's leads, calls and deliveries", {
     WHERE indexrelname IN ('leads_pkey', 'calls_pkey', 'webhook_deliveries_pkey')`);
   assert.equal(read.length, 3);
   assert.deepEqual(read.filter(({ rows }) => Number(rows) > 5000), []);
-  await database.drop();
-  rmSync(place, { recursive: true });
+  await remove();
 });
 
 test("[GR9] over PostgreSQL an account's conversations are not looked for among everybody's newer ones", {
   skip: withoutPostgres,
 }, async () => {
-  const place = testDataDir();
-  const database = await databaseAt(place);
-  const open = () => openPostgres({
-    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
-  });
+  const { database, open, remove } = await ownDatabase();
   const first = await open();
   const { newConversation } = createWorld(first);
   const [old, busy] = [await newConversation(0), await newConversation(0)];
@@ -179,19 +181,14 @@ test("[GR9] over PostgreSQL an account's conversations are not looked for among 
     FROM pg_stat_user_indexes i JOIN pg_stat_user_tables t ON t.relid = i.relid
     WHERE indexrelname = 'conversations_pkey'`);
   assert.ok(Number(read?.rows) < 1000, `${read?.rows} were read along the ids, or all`);
-  await database.drop();
-  rmSync(place, { recursive: true });
+  await remove();
 });
 
 test("[SO42] lists and searches over PostgreSQL never scan all messages or transcripts, however often run", {
   skip: withoutPostgres,
 }, async () => {
-  const place = testDataDir();
-  const database = await databaseAt(place);
+  const { database, open, remove } = await ownDatabase();
   const system = createSystem();
-  const open = () => openPostgres({
-    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
-  });
   const first = await open();
   const { newConversation } = createWorld(first);
   const [{ accountId, assistantId }, other] =
@@ -224,18 +221,14 @@ test("[SO42] lists and searches over PostgreSQL never scan all messages or trans
   // A session that ends tells what it counted.
   await storage.close();
   assert.deepEqual(await read(), before);
-  await database.drop();
-  rmSync(place, { recursive: true });
+  await remove();
 });
 
 test("[SO623] over PostgreSQL the index of messages is emptied at once, however large it is", {
   skip: withoutPostgres,
 }, async () => {
-  const place = testDataDir();
-  const database = await databaseAt(place);
-  const storage = await openPostgres({
-    url: database.url, writesMax: 1000, isSmall: true, mayForget: true,
-  });
+  const { database, open, remove } = await ownDatabase();
+  const storage = await open();
   await database.query(`INSERT INTO message_index (message_id, conversation_id, words)
     SELECT i, 1, CAST('bike' AS tsvector) FROM generate_series(1, 1000) AS i`);
   await storage.inbox.forgetIndex();
@@ -244,6 +237,5 @@ test("[SO623] over PostgreSQL the index of messages is emptied at once, however 
     "SELECT pg_relation_size('message_index') AS bytes");
   assert.equal(left?.bytes, "0");
   await storage.close();
-  await database.drop();
-  rmSync(place, { recursive: true });
+  await remove();
 });

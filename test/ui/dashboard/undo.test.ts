@@ -175,9 +175,11 @@ test("[DB596] Ctrl+Z presses the newest toast's Undo, and in a field undoes the 
     const reason = page.getByLabel("Reason");
     await reason.focus();
     await page.keyboard.type("Asked");
-    await page.keyboard.press("Control+z");
-    // On a slow machine the browser counts the typing as two steps.
-    assert.notEqual(await reason.inputValue(), "Asked");
+    // On a slow machine the browser counts the typing as several steps.
+    for (let steps = "Asked".length; steps > 0 && await reason.inputValue() !== ""; steps -= 1) {
+      await page.keyboard.press("Control+z");
+    }
+    assert.equal(await reason.inputValue(), "");
     assert.ok(!(await blocked()).includes(number));
     await reason.blur();
     await page.keyboard.press("Control+z");
