@@ -2,7 +2,7 @@
 // refused. One account never has the last of all turns, so that others find room.
 import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
-import { placesOfOne } from "#core/turns.ts";
+import { mayTake } from "#core/turns.ts";
 
 export interface TurnQueue {
   /**
@@ -38,7 +38,6 @@ const overloaded = (): Fault =>
   new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
 
 function createCounts(max: number) {
-  const ofAccountMax = placesOfOne(max);
   const owned = new Map<number, number>();
   let all = 0;
   const add = ({ accountId }: Pick<Line, "accountId">, turns: number): void => {
@@ -50,7 +49,7 @@ function createCounts(max: number) {
   return {
     all: (): number => all,
     hasRoom: (accountId: number | null): boolean =>
-      accountId === null || (owned.get(accountId) ?? 0) < ofAccountMax,
+      accountId === null || mayTake(owned.get(accountId) ?? 0, max - all),
     enter: (line: Line): void => {
       all += 1;
       add(line, 1);

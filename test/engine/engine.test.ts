@@ -207,7 +207,7 @@ test("[EN8] the queue runs one turn per conversation in order, and refuses those
   assert.equal(system.pending(), 0);
 });
 
-test("[FA4] one account has at most seven eighths of the turns, those that wait included", async () => {
+test("[FA4] one account has at most seven eighths of the turns, those that wait included; two leave others room", async () => {
   const system = createManualSystem();
   const queue = createTurnQueue(system, { max: 8, waitingMax: 5, waitMs: 1000 });
   const first = await queue.enter("a1");
@@ -229,6 +229,27 @@ test("[FA4] one account has at most seven eighths of the turns, those that wait 
   await queue.enter("a3");
   queue.claim("a3", 1);
   assert.equal(system.pending(), 0);
+
+  const shared = createTurnQueue(system, { max: 32, waitingMax: 5, waitMs: 1000 });
+  const take = async (key: string, accountId: number): Promise<void> => {
+    const release = await shared.enter(key);
+    try {
+      shared.claim(key, accountId);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  };
+  const mostOf = async (accountId: number): Promise<number> => {
+    for (let turns = 0; ; turns += 1) {
+      try {
+        await take(`${accountId}-${turns}`, accountId);
+      } catch {
+        return turns;
+      }
+    }
+  };
+  assert.deepEqual([await mostOf(1), await mostOf(2), await mostOf(3)], [28, 3, 1]);
 });
 
 test("[EN60] tool results of earlier turns precede their replies; the newest are kept first", () => {

@@ -22,11 +22,15 @@ export function createTurns(): <T extends { accountId: number }>(
   };
 }
 
-/** The share of all places that no account takes alone, so that others find one. */
-const KEPT_FOR_OTHERS = 1 / 8;
+/**
+ * One account may hold so many times what is free: alone seven eighths of all places, two accounts
+ * seven fifteenths each. However many accounts hang, the next one finds a place.
+ */
+const HELD_PER_FREE = 7;
 
-/** How many of the `max` places for the work of all accounts one may take. */
-export const placesOfOne = (max: number): number => max - Math.floor(max * KEPT_FOR_OTHERS);
+/** Whether an account that holds `own` places may take another of those that are `free`. */
+export const mayTake = (own: number, free: number): boolean =>
+  own === 0 || own < HELD_PER_FREE * free;
 
 interface Places {
   /** Runs the work once its account has a place. Rejects as it does, or when too many wait. */
@@ -41,11 +45,10 @@ interface Line {
 }
 
 /**
- * Lets at most `max` work at a time, of one account `placesOfOne`. The places of those that wait go
- * from account to account. `waitingMax`: how much work of one account may wait.
+ * Lets at most `max` work at a time, of one account what `mayTake` says. The places of those that
+ * wait go from account to account. `waitingMax`: how much work of one account may wait.
  */
 export function createPlaces(max: number, waitingMax = Infinity): Places {
-  const ofAccountMax = placesOfOne(max);
   const lines = new Map<number, Line>();
   const choose = createTurns();
   let busy = 0;
@@ -53,7 +56,7 @@ export function createPlaces(max: number, waitingMax = Infinity): Places {
   const fill = (): void => {
     while (busy < max) {
       const line = choose([...lines.values()].filter(({ waiting, busy: own }) =>
-        waiting.length > 0 && own < ofAccountMax));
+        waiting.length > 0 && mayTake(own, max - busy)));
       if (!line) return;
       busy += 1;
       line.busy += 1;

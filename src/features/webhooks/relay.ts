@@ -35,7 +35,7 @@ interface RelayOptions {
   attemptMs: number;
   /** False: the clock was set recently, so no endpoint may be disabled by elapsed time. */
   isClockEven(): boolean;
-  /** Most attempts in flight, over all endpoints; of one account `placesOfOne`. */
+  /** Most attempts in flight, over all endpoints; see `createPlaces` for those of one account. */
   atOnceMax: number;
   observe(outcome: Attempt["outcome"], seconds: number): void;
   system: System;
