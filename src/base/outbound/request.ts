@@ -14,7 +14,6 @@ import { BEFORE_SENDING, whyUnreachable } from "./unreachable.ts";
 const CONNECT_MS = 3000;
 const IDLE_CONNECTION_MS = 4000;
 const ENDING_MS = 50;
-const CONNECTIONS_PER_ORIGIN_MAX = 32;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** A request up to this size is written in one piece: its write fails as a whole or not at all. */
 const ONE_WRITE_BYTES_MAX = 8 * 1024;
@@ -183,7 +182,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
     headersTimeout: 0,
     bodyTimeout: 0,
   };
-  const agent = new Agent({ ...settings, connections: CONNECTIONS_PER_ORIGIN_MAX });
+  // As many connections as requests, whose number the caller bounds: accounts that call the same
+  // host must not wait for one another.
+  const agent = new Agent(settings);
   let closing: Promise<void> | null = null;
 
   const attempt = async (
