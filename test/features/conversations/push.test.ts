@@ -12,7 +12,7 @@ import { encrypt, keyPairFrom } from "#providers/push/encryption.ts";
 import type { PushOutcome } from "#providers/push/port.ts";
 import { createWebPush } from "#providers/push/web-push.ts";
 import { askUntil } from "#support/asking.ts";
-import { createManualSystem } from "#support/manual-clock.ts";
+import { createManualSystem, type ManualSystem } from "#support/manual-clock.ts";
 import { memberOf } from "#support/members.ts";
 import { newAssistant, newConversation, openBeside, startTestServer } from "#support/server.ts";
 import { startPushService, type PushBrowser } from "#support/vendors/push-service.ts";
@@ -122,6 +122,35 @@ test("[DK32] members' browsers get signed, encrypted push for waits and callback
   await untilStored(accountId, [other]);
 });
 
+/** Notifications by `send`, to these browsers of every account. */
+async function pushOver(
+  system: ManualSystem, browsers: PushSubscription[], send: () => Promise<PushOutcome>,
+) {
+  const bus = createMemoryBus();
+  const nothing = async (): Promise<void> => undefined;
+  const push = createPush({
+    bus, system, log: createLogger("silent"),
+    store: { list: async () => browsers, add: nothing, remove: nothing },
+    pusher: { publicKey: "", close: nothing, send },
+    findConversation: (uuid) => stored.conversations.find(uuid),
+    findAssistant: (id) => server.app.features.assistants.findById(id),
+    findAuthor: async () => ({ id: "key:1", name: "Ana" }),
+  });
+  const { uuid } = await newAssistant(server, { name: "Front desk" });
+  const conversationId = await newConversation(server, uuid);
+  const json = JSON.stringify({
+    type: "desk_changed", conversation_id: conversationId, desk: "waiting", reason: "asked",
+  });
+  return {
+    push,
+    /** A visitor of the account asks for a person. */
+    ask: (accountId: number): void => bus.publishCommitted([{
+      type: "desk_changed", accountId, accountSequence: 1, sequence: 1, id: 1,
+      conversationId, callId: null, json, createdAt: 0,
+    }]),
+  };
+}
+
 test("[DK33] a push message not accepted is retried a few times; a private address is never contacted", async () => {
   const guarded = createWebPush({
     outbound: createOutbound({ allowPrivateNetworks: [] }), secret: "s", contact: null,
@@ -146,31 +175,13 @@ test("[DK33] a push message not accepted is retried a few times; a private addre
   const next = (): Promise<void> => new Promise((resolve) => {
     asked = resolve;
   });
-  const bus = createMemoryBus();
-  const row: PushSubscription = { id: 1, person: "key:1", ...target };
-  const push = createPush({
-    bus, system, log: createLogger("silent"),
-    store: { list: async () => [row], add: async () => undefined, remove: async () => undefined },
-    pusher: {
-      publicKey: "", close: async () => undefined,
-      send: async () => {
-        sent += 1;
-        asked();
-        return outcomes.shift() ?? { kind: "taken" };
-      },
-    },
-    findConversation: (uuid) => stored.conversations.find(uuid),
-    findAssistant: (id) => server.app.features.assistants.findById(id),
-    findAuthor: async () => ({ id: "key:1", name: "Ana" }),
+  const { push, ask } = await pushOver(system, [{ id: 1, person: "key:1", ...target }], async () => {
+    sent += 1;
+    asked();
+    return outcomes.shift() ?? { kind: "taken" };
   });
-  const assistant = await newAssistant(server, { name: "Front desk" });
-  const uuid = await newConversation(server, assistant.uuid);
   const first = next();
-  const data = { type: "desk_changed", conversation_id: uuid, desk: "waiting", reason: "asked" };
-  bus.publishCommitted([{
-    type: "desk_changed", accountId: server.accountId, accountSequence: 1, sequence: 1, id: 1,
-    conversationId: uuid, callId: null, json: JSON.stringify(data), createdAt: 0,
-  }]);
+  ask(server.accountId);
   await first;
   for (const [waitS, count] of [[5, 2], [60, 3], [120, 4]] as const) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -183,4 +194,21 @@ test("[DK33] a push message not accepted is retried a few times; a private addre
   await new Promise((resolve) => setImmediate(resolve));
   assert.equal(system.pending(), 0, "the fourth is the last");
   await push.close();
+});
+
+test("[DK38] notifications go a bounded number at a time, and those of one account leave others room", async () => {
+  const answers: (() => void)[] = [];
+  const browsers = Array.from({ length: 40 }, (_, id) =>
+    ({ id, person: "key:1", endpoint: `https://push.test/${id}`, publicKey: "", auth: "" }));
+  const { push, ask } = await pushOver(createManualSystem(), browsers, () =>
+    new Promise((resolve) => answers.push(() => resolve({ kind: "taken" }))));
+  ask(1);
+  await askUntil(async () => answers.length, (sent) => sent === 28);
+  ask(2);
+  await askUntil(async () => answers.length, (sent) => sent > 28);
+  assert.ok(answers.length <= 32);
+  await push.close();
+  for (const answer of answers) answer();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(answers.length <= 32, "none is sent after the end");
 });

@@ -2,10 +2,11 @@
 // open: a visitor waits, or asks to be called back. Store port → factory. Called by push-routes.ts
 // and the composition root.
 import type { Instant, Timer } from "#core/system.ts";
+import { createPlaces } from "#core/turns.ts";
 import { wholeStart } from "#core/values.ts";
 import type { Author } from "#events/events.ts";
 import { isUserAuthor } from "#features/accounts/people/users.ts";
-import type { Pusher, PushTarget } from "#providers/push/port.ts";
+import type { Pusher, PushOutcome, PushTarget } from "#providers/push/port.ts";
 import { reportWaiting, visitorOf, type Report, type ReportOptions } from "./who-waits.ts";
 
 export interface PushSubscription extends PushTarget {
@@ -33,6 +34,8 @@ interface PushOptions extends ReportOptions {
 
 const NOTIFICATIONS_PER_HOUR = 60;
 const BROWSERS_PER_PERSON_MAX = 10;
+/** Notifications that are encrypted and sent at a time. */
+const AT_ONCE_MAX = 32;
 /** Seconds until the second, third … attempt; after that, the inbox still shows the visitor. */
 const RETRY_SECONDS = [5, 30, 120];
 const CHARS_MAX = 200;
@@ -91,18 +94,23 @@ export type Push = ReturnType<typeof createPush>;
 
 function createSending({ store, pusher, findAuthor, system, log }: PushOptions) {
   const timers = new Set<Timer>();
+  const places = createPlaces(AT_ONCE_MAX);
   let isClosed = false;
+  /** Null: it came to its turn after the end. */
+  const attempt = async (
+    accountId: number, one: PushSubscription, message: { text: string; topic: string },
+  ): Promise<PushOutcome | null> => {
+    if (isClosed) return null;
+    // People who left, or may not answer any more, are not shown who writes.
+    return await findAuthor(accountId, one.person) ? pusher.send(one, message) : { kind: "gone" };
+  };
   const send = async (
     accountId: number, one: PushSubscription, message: { text: string; topic: string },
     attempts = 0,
   ): Promise<void> => {
-    const { endpoint, person } = one;
-    // People who left, or may not answer any more, are not shown who writes.
-    const outcome = await findAuthor(accountId, person)
-      ? await pusher.send(one, message)
-      : { kind: "gone" } as const;
-    if (outcome.kind === "taken" || isClosed) return;
-    if (outcome.kind === "gone") return store.remove({ accountId, endpoint });
+    const outcome = await places.take(accountId, () => attempt(accountId, one, message));
+    if (!outcome || outcome.kind === "taken" || isClosed) return;
+    if (outcome.kind === "gone") return store.remove({ accountId, endpoint: one.endpoint });
     const seconds = RETRY_SECONDS[attempts];
     if (!outcome.retryable || seconds === undefined) {
       log.warn({ error: outcome.error, subscription_id: one.id }, "could not notify a browser");
