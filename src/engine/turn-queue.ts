@@ -2,7 +2,7 @@
 // refused. One account never has the last of all turns, so that others find room.
 import { Fault } from "#core/faults.ts";
 import type { System } from "#core/system.ts";
-import { mayTake } from "#core/turns.ts";
+import { createShares } from "#core/turns.ts";
 
 export interface TurnQueue {
   /**
@@ -36,41 +36,20 @@ interface Line {
 
 const overloaded = (): Fault =>
   new Fault(503, "The server is overloaded.", { retryAfterS: 1 });
-
-function createCounts(max: number) {
-  const owned = new Map<number, number>();
-  let all = 0;
-  const add = ({ accountId }: Pick<Line, "accountId">, turns: number): void => {
-    if (accountId === null) return;
-    const own = (owned.get(accountId) ?? 0) + turns;
-    if (own > 0) owned.set(accountId, own);
-    else owned.delete(accountId);
-  };
-  return {
-    all: (): number => all,
-    hasRoom: (accountId: number | null): boolean =>
-      accountId === null || mayTake(owned.get(accountId) ?? 0, max - all),
-    enter: (line: Line): void => {
-      all += 1;
-      add(line, 1);
-    },
-    leave: (line: Line): void => {
-      all -= 1;
-      add(line, -1);
-    },
-    claim: (accountId: number, turns: number): void => add({ accountId }, turns),
-  };
-}
+const tooMany = (): Fault =>
+  new Fault(429, "Too many messages are waiting in this conversation.", {
+    retryAfterS: 2, extra: { retry_after: 2 },
+  });
 
 export function createTurnQueue(system: System, limits: TurnQueueLimits): TurnQueue {
   // A key is present while its turn is taken.
   const lines = new Map<string, Line>();
-  const counts = createCounts(limits.max);
+  const shares = createShares(limits.max);
   let awaitingEmpty: (() => void)[] = [];
 
   const leave = (line: Line): void => {
-    counts.leave(line);
-    if (counts.all() > 0) return;
+    shares.take(line.accountId, -1);
+    if (shares.all() > 0) return;
     for (const resolve of awaitingEmpty) resolve();
     awaitingEmpty = [];
   };
@@ -90,22 +69,18 @@ export function createTurnQueue(system: System, limits: TurnQueueLimits): TurnQu
 
   return {
     enter: (key) => {
-      if (counts.all() >= limits.max) return Promise.reject(overloaded());
       const line = lines.get(key);
+      const accountId = line?.accountId ?? null;
+      if (!shares.hasRoom(accountId)) return Promise.reject(overloaded());
       if (!line) {
-        const begun = { accountId: null, waiting: [] };
+        const begun = { accountId, waiting: [] };
         lines.set(key, begun);
-        counts.enter(begun);
+        shares.take(accountId, 1);
         return Promise.resolve(releaseOnce(key, begun));
       }
-      if (!counts.hasRoom(line.accountId)) return Promise.reject(overloaded());
       const { waiting } = line;
-      if (waiting.length >= limits.waitingMax) {
-        const message = "Too many messages are waiting in this conversation.";
-        const details = { retryAfterS: 2, extra: { retry_after: 2 } };
-        return Promise.reject(new Fault(429, message, details));
-      }
-      counts.enter(line);
+      if (waiting.length >= limits.waitingMax) return Promise.reject(tooMany());
+      shares.take(accountId, 1);
       return new Promise((resolve, reject) => {
         const start = (): void => {
           timer.cancel();
@@ -124,13 +99,15 @@ export function createTurnQueue(system: System, limits: TurnQueueLimits): TurnQu
     claim: (key, accountId) => {
       const line = lines.get(key);
       if (!line || line.accountId !== null) return;
-      if (!counts.hasRoom(accountId)) throw overloaded();
-      line.accountId = accountId;
-      counts.claim(accountId, 1 + line.waiting.length);
+      const turns = 1 + line.waiting.length;
+      shares.take(null, -turns);
+      if (shares.hasRoom(accountId)) line.accountId = accountId;
+      shares.take(line.accountId, turns);
+      if (line.accountId === null) throw overloaded();
     },
-    size: counts.all,
+    size: shares.all,
     empty: () => new Promise((resolve) => {
-      if (counts.all() === 0) resolve();
+      if (shares.all() === 0) resolve();
       else awaitingEmpty.push(resolve);
     }),
   };

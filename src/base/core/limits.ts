@@ -323,7 +323,7 @@ export const LIMITS = {
   /** Connections for writes, for single reads and for snapshots. */
   databaseWriters: 3,
   databaseReaders: 4,
-  databaseSnapshots: 2,
+  databaseSnapshots: 3,
   /** Heartbeats, and other writes about nodes, that wait to be stored. */
   beatWritesMax: 100,
   /** Accounts in one group commit, and commands of each. */

@@ -23,55 +23,61 @@ export function createTurns(): <T extends { accountId: number }>(
 }
 
 /**
- * One account may hold so many times what is free: alone seven eighths of all places, two accounts
- * seven fifteenths each. However many accounts hang, the next one finds a place.
+ * Who has a place takes another only while it then holds at most so many times what is left free:
+ * alone seven eighths of all places, two at once seven fifteenths each. However many accounts hang,
+ * the next one finds a place.
  */
 const HELD_PER_FREE = 7;
 
-/** Whether an account that holds `own` places may take another of those that are `free`. */
-export const mayTake = (own: number, free: number): boolean =>
-  own === 0 || own < HELD_PER_FREE * free;
+/** Counts the places that accounts hold, of `max` for all. Null: it is not known yet whose. */
+export function createShares(max: number) {
+  const held = new Map<number | null, number>();
+  let all = 0;
+  return {
+    all: (): number => all,
+    hasRoom: (owner: number | null): boolean => {
+      const [own, left] = [held.get(owner) ?? 0, max - all - 1];
+      return left >= 0 && (owner === null || own === 0 || own < HELD_PER_FREE * left);
+    },
+    /** Regardless of whether there is room. A negative number gives them back. */
+    take: (owner: number | null, places: number): void => {
+      all += places;
+      const own = (held.get(owner) ?? 0) + places;
+      if (own > 0) held.set(owner, own);
+      else held.delete(owner);
+    },
+  };
+}
 
 interface Places {
   /** Runs the work once its account has a place. Rejects as it does, or when too many wait. */
   take<Result>(accountId: number, work: () => Promise<Result>): Promise<Result>;
 }
 
-/** One account's work that runs, and its work that waits, oldest first. */
-interface Line {
-  accountId: number;
-  busy: number;
-  waiting: (() => void)[];
-}
-
 /**
- * Lets at most `max` work at a time, of one account what `mayTake` says. The places of those that
- * wait go from account to account. `waitingMax`: how much work of one account may wait.
+ * Lets at most `max` work at a time, in the shares of `createShares`. The places of those that wait
+ * go from account to account. `waitingMax`: how much work of one account may wait.
  */
 export function createPlaces(max: number, waitingMax = Infinity): Places {
-  const lines = new Map<number, Line>();
+  const shares = createShares(max);
+  /** The work of each account that waits, oldest first. */
+  const lines = new Map<number, { accountId: number; waiting: (() => void)[] }>();
   const choose = createTurns();
-  let busy = 0;
 
   const fill = (): void => {
-    while (busy < max) {
-      const line = choose([...lines.values()].filter(({ waiting, busy: own }) =>
-        waiting.length > 0 && mayTake(own, max - busy)));
+    for (;;) {
+      const ready = [...lines.values()].filter(({ accountId }) => shares.hasRoom(accountId));
+      // Asked about nobody, `choose` would forget whose turn it is among those who wait.
+      const line = ready.length === 0 && lines.size > 0 ? undefined : choose(ready);
       if (!line) return;
-      busy += 1;
-      line.busy += 1;
+      shares.take(line.accountId, 1);
       line.waiting.shift()?.();
+      if (line.waiting.length === 0) lines.delete(line.accountId);
     }
-  };
-  const leave = (line: Line): void => {
-    busy -= 1;
-    line.busy -= 1;
-    if (line.busy === 0 && line.waiting.length === 0) lines.delete(line.accountId);
-    fill();
   };
   return {
     take: async (accountId, work) => {
-      const line = lines.get(accountId) ?? { accountId, busy: 0, waiting: [] };
+      const line = lines.get(accountId) ?? { accountId, waiting: [] };
       if (line.waiting.length >= waitingMax) throw new Error("too much work of the account waits");
       lines.set(accountId, line);
       const begun = new Promise<void>((resolve) => line.waiting.push(resolve));
@@ -80,7 +86,8 @@ export function createPlaces(max: number, waitingMax = Infinity): Places {
       try {
         return await work();
       } finally {
-        leave(line);
+        shares.take(accountId, -1);
+        fill();
       }
     },
   };

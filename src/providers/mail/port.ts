@@ -2,6 +2,8 @@
 // write to people outside; opened by app/mail.ts.
 
 export interface Mail {
+  /** Its owner: one account's mails do not keep those of others. */
+  accountId: number;
   /** Identifies a mail that is sent twice; absent: the mailer makes one. */
   id?: string;
   /** One address. */

@@ -5,6 +5,7 @@ import type { SMTPPoolOptions, SMTPPoolSentMessageInfo, Transporter } from "node
 import { ProviderError } from "#core/faults.ts";
 import { bareHost } from "#core/networks.ts";
 import { wait, type System } from "#core/system.ts";
+import { createPlaces, createShares } from "#core/turns.ts";
 import type { Mail, Mailer } from "./port.ts";
 
 interface SmtpOptions {
@@ -17,7 +18,7 @@ interface SmtpOptions {
 const CONNECT_MS = 10_000;
 /** Servers scan a mail before they confirm it. */
 const SILENCE_MS = 90_000;
-const CONNECTIONS_MAX = 2;
+const CONNECTIONS_MAX = 3;
 /** Mails that are sent or wait to be tried again; one more is refused. */
 const MAILS_MAX = 500;
 /** Greylisting servers take a mail from a stranger only after some minutes, usually five. */
@@ -82,7 +83,8 @@ type Transport = Transporter<SMTPPoolSentMessageInfo>;
 
 export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
   const ending = new AbortController();
-  let underWay = 0;
+  const underWay = createShares(MAILS_MAX);
+  const places = createPlaces(CONNECTIONS_MAX);
   let opening: Promise<Transport> | null = null;
   /** Ids of mails whose last byte was sent to the server. */
   const handedOver = new Set<string>();
@@ -94,7 +96,8 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
     });
   };
 
-  const attempt = async ({ id, to, replyTo, ...mail }: Mail & { id: string }): Promise<void> => {
+  const attempt = async (whole: Omit<Mail, "accountId"> & { id: string }): Promise<void> => {
+    const { id, to, replyTo, ...mail } = whole;
     const messageId = `<${id}>`;
     try {
       // What could not be loaded, as when too many files are open, is loaded for the next mail.
@@ -114,30 +117,33 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
       handedOver.delete(messageId);
     }
   };
-  const persist = async (mail: Mail & { id: string }): Promise<void> => {
+  const persist = async (
+    { accountId, ...mail }: Mail & { id: string },
+  ): Promise<void> => {
+    const tried = (): Promise<void> => places.take(accountId, () => attempt(mail));
     for (const delayMs of RETRY_MS) {
       try {
-        return await attempt(mail);
+        return await tried();
       } catch (error) {
         if (!(error as ProviderError).retryable) throw error;
         await wait(system, delayMs, ending.signal);
         if (ending.signal.aborted) throw error;
       }
     }
-    await attempt(mail);
+    await tried();
   };
   return {
     isSetUp: true,
     send: async (mail) => {
-      if (ending.signal.aborted || underWay >= MAILS_MAX) {
+      if (ending.signal.aborted || !underWay.hasRoom(mail.accountId)) {
         throw new ProviderError("too many mails are waiting to be sent", { retryable: true });
       }
-      underWay += 1;
+      underWay.take(mail.accountId, 1);
       try {
         const domain = addressOf(from).address.split("@").at(-1) ?? "";
         await persist({ id: `${system.uuid()}@${domainToASCII(domain)}`, ...mail });
       } finally {
-        underWay -= 1;
+        underWay.take(mail.accountId, -1);
       }
     },
     close: async () => {

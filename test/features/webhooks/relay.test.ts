@@ -124,12 +124,12 @@ test("[FA1] endpoints of one account that hang leave an eighth of the places to 
   assert.deepEqual(numbers(), [...first.slice(0, 7), 201]);
   for (const answer of hanging.splice(0, 3)) answer();
   await settled();
-  assert.deepEqual(numbers().slice(8).toSorted(), [108, 202, 301]);
+  assert.deepEqual(numbers().slice(8), [301, 108], "the last place is for a fourth account");
   while (hanging.length > 0) {
     for (const answer of hanging.splice(0)) answer();
     await settled();
   }
-  assert.deepEqual(numbers().slice(11), [109, 110]);
+  assert.deepEqual(numbers().slice(10), [202, 109, 110]);
   await relay.close();
 });
 

@@ -6,7 +6,7 @@ import { createSystem } from "#core/system.ts";
 import { createSmtpMailer } from "#providers/mail/smtp.ts";
 import { startMailServer } from "#support/vendors/mail-server.ts";
 
-const MAIL = { to: "ana@example.com", subject: "One", text: "Two" };
+const MAIL = { accountId: 1, to: "ana@example.com", subject: "One", text: "Two" };
 
 test("[ML84] a mail library that could not be loaded once is loaded for the next mail", async () => {
   const server = await startMailServer();

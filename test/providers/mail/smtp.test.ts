@@ -11,7 +11,9 @@ import { createHastySystem } from "#support/hasty-system.ts";
 import { startMailServer } from "#support/vendors/mail-server.ts";
 
 const FROM = "Parley <parley@example.com>";
-const MAIL = { to: "ana@example.com", subject: "Jemand wartet: grüß dich", text: "Größe\n.\nEnde" };
+const MAIL = {
+  accountId: 1, to: "ana@example.com", subject: "Jemand wartet: grüß dich", text: "Größe\n.\nEnde",
+};
 
 const TAKES_ALL: SMTPServerOptions = {
   authOptional: true, disableReverseLookup: true,
@@ -192,6 +194,40 @@ test("[AU357] a mail the server may have accepted is not resent; a mail sent aga
   await mailer.send(MAIL);
   const ids = given.mails.map((mail) => /^Message-ID: (<.+@example\.com>)\r$/m.exec(mail)?.[1]);
   assert.deepEqual([ids.length, new Set(ids).size, ids[3]], [5, 4, ids[4]]);
+});
+
+test("[ML85] one account's mails, sent slowly or tried again, keep no other's from being sent", async (context) => {
+  const slow = Promise.withResolvers<void>();
+  const taken: string[] = [];
+  const server = new SMTPServer({
+    ...TAKES_ALL,
+    onRcptTo: ({ address }, _, done) => {
+      if (address.startsWith("ana")) void slow.promise.then(() => done());
+      else done();
+    },
+    onData: (stream, { envelope }, done) => {
+      taken.push(...envelope.rcptTo.map(({ address }) => address));
+      stream.resume().once("end", () => done());
+    },
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server.server, "listening");
+  const mailer = createSmtpMailer({
+    url: `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`, from: FROM,
+    system: createSystem(),
+  });
+  context.after(async () => {
+    await mailer.close();
+    await new Promise<void>((done) => server.close(done));
+  });
+  const others = { ...MAIL, accountId: 2, to: "bo@example.com" };
+  // As many as wait at most.
+  const first = Array.from({ length: 500 }, () => mailer.send(MAIL).then(() => true, () => false));
+  await mailer.send(others);
+  assert.deepEqual(taken, [others.to]);
+  slow.resolve();
+  const sent = (await Promise.all(first)).filter(Boolean).length;
+  assert.ok(sent > 400 && sent < 500, `${sent} were sent`);
 });
 
 test("[ML3] a closed mailer gives up what is waiting", async (context) => {

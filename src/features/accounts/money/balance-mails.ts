@@ -34,6 +34,7 @@ function mailOf(due: BalanceMail, name: string, publicUrl: string | null): Mail 
   const balance = `$${formatMicros(balanceMicros)}`;
   const who = name.replaceAll(/\s+/g, " ");
   return {
+    accountId,
     id: `balance.${accountId}.${id}@parley`,
     to: address,
     subject: `The balance of ${who} is ${balance}`,

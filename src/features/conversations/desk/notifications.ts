@@ -20,7 +20,7 @@ function callbackLines({ name, phone, email, wish, time }: CallbackBody): string
 
 function mailOf(
   { data, assistant: { name }, conversation }: Report, publicUrl: string | null,
-): Omit<Mail, "to"> {
+): Omit<Mail, "accountId" | "to"> {
   const who = visitorOf(conversation);
   const link = publicUrl === null
     ? []
@@ -47,7 +47,7 @@ export function createNotifications(options: NotificationOptions): { close(): vo
     perHour: MAILS_PER_HOUR,
     recipients: ({ assistant }) => Promise.resolve(assistant.settings.desk.notify_emails ?? []),
     send: async (report, addresses) => {
-      const mail = mailOf(report, publicUrl);
+      const mail = { ...mailOf(report, publicUrl), accountId: report.accountId };
       const sent = await Promise.allSettled(addresses.map((to) => mailer.send({ ...mail, to })));
       for (const one of sent) {
         if (one.status === "rejected") {
