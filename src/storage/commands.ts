@@ -97,6 +97,6 @@ export type AllCommands = ReturnType<typeof createCommands>;
 export const PATIENT: ReadonlySet<keyof AllCommands> = new Set([
   "turns.complete", "turns.fail", "calls.addTranscript", "calls.addTransfer", "calls.change",
   "calls.end", "calls.failTransfer", "calls.finish", "calls.stepTransfer", "tools.finishCall",
-  "campaigns.settle", "conversations.evaluated", "phoneNumbers.complete", "phoneNumbers.fail",
-  "webhooks.record", "webhooks.giveUp",
+  "campaigns.settle", "conversations.evaluated", "keptAnswers.release", "phoneNumbers.complete",
+  "phoneNumbers.fail", "webhooks.record", "webhooks.giveUp",
 ]);

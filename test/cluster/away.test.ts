@@ -149,3 +149,30 @@ test("[ND36][ND40][ND46][ND47][ND48][ND49] while PostgreSQL is away requests are
   const books = await parley(dataDir, ["ledger", "verify"], { PARLEY_DATABASE_URL: own.url });
   assert.equal(books.out, "the ledger is correct: 2 accounts, 6 ledger entries\n", books.err);
 });
+
+test("[NP1] a request that came to nothing while PostgreSQL went away is carried out when it is repeated with its key", { skip }, async () => {
+  const own = await startOwnPostgres();
+  const server = await startTestServer({ env: { PARLEY_DATABASE_URL: own.url } });
+  after(async () => {
+    await server.close();
+    await own.close();
+  });
+  const create = () => server.call("POST", "/user/labels", {
+    body: { name: "Urgent" },
+    headers: { "Idempotency-Key": "once" },
+  });
+  const locker = new pg.Client({ connectionString: own.url });
+  locker.on("error", () => undefined);
+  await locker.connect();
+  await locker.query("BEGIN; LOCK TABLE labels IN SHARE ROW EXCLUSIVE MODE");
+  const first = create();
+  await askUntil(
+    () => own.query("SELECT 1 FROM pg_locks WHERE NOT granted"), ({ length }) => length === 1);
+  await own.stop();
+  assert.equal((await first).status, 503);
+  await own.start();
+  // 409: what became of the first is being stored.
+  const again = await askUntil(create, ({ status }) => status !== 503 && status !== 409);
+  assert.equal(again.status, 201, JSON.stringify(again.body));
+  assert.equal((await own.query("SELECT 1 FROM labels")).length, 1);
+});

@@ -74,7 +74,10 @@ async function carryOut(
   } catch (error) {
     // Nothing that was asked has happened. After any other error nobody knows.
     if (error instanceof Fault || error instanceof StorageFailure) {
-      await answers.release({ name, accountId });
+      const released = answers.release({ name, accountId }).catch((err: unknown) =>
+        log.error({ err }, "could not free an Idempotency-Key whose request came to nothing"));
+      // The refusal does not wait until the storage is back, as the release does.
+      if (error instanceof Fault) await released;
     }
     throw error;
   }
