@@ -38,6 +38,7 @@ type ReadVariables =
 
 /** The refusal of a value that is not a map. */
 export const NO_MAP = "The variables must be an object.";
+export const TOO_MANY = `The variables may not have more than ${LIMITS.variablesMax} items.`;
 
 const invalid = (field: string, message: string): ReadVariables =>
   ({ kind: "invalid", field, message });
@@ -63,8 +64,7 @@ export function readVariables(value: unknown): ReadVariables {
     variables[name] = text;
   }
   if (Object.keys(variables).length > LIMITS.variablesMax) {
-    return invalid(
-      "variables", `The variables may not have more than ${LIMITS.variablesMax} items.`);
+    return invalid("variables", TOO_MANY);
   }
   return { kind: "read", variables };
 }
@@ -87,4 +87,17 @@ export function fittingVariables(value: unknown): Variables {
     variables[name] = firstChars(text, LIMITS.variableCharsMax);
   }
   return variables;
+}
+
+/**
+ * New values for known names, then new names while there is room: requests that are merged one
+ * after the other may not add up to more than one of them may give.
+ */
+export function mergedVariables(known: Variables, given: Variables): Variables {
+  const merged = { ...known };
+  for (const [name, value] of Object.entries(given)) {
+    const isFull = Object.keys(merged).length >= LIMITS.variablesMax;
+    if (!isFull || Object.hasOwn(merged, name)) merged[name] = value;
+  }
+  return merged;
 }

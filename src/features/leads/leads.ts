@@ -4,6 +4,7 @@ import { Fault, fieldFault } from "#core/faults.ts";
 import { LIMITS } from "#core/limits.ts";
 import { pageOf } from "#core/paging.ts";
 import type { Instant, System } from "#core/system.ts";
+import { TOO_MANY } from "#core/variables.ts";
 import type { EventBus } from "#events/bus.ts";
 import { accountTopic, type CommittedEvent } from "#events/events.ts";
 import type { ReadNumber } from "./phone.ts";
@@ -85,6 +86,8 @@ export type AddOutcome =
 export type UpdateLeadOutcome =
   | { kind: "updated"; events: CommittedEvent[] }
   | { kind: "not_found" | "no_campaign" | "duplicate" | "blocked" | "secondary" }
+  /** Those it has and those that are given. */
+  | { kind: "too_many_variables" }
   /** A call to it is under way. */
   | { kind: "processing" };
 
@@ -205,6 +208,8 @@ function refusalOf(kind: Exclude<UpdateLeadOutcome["kind"], "updated">): Fault {
       return invalid("phone_number", DUPLICATE);
     case "blocked":
       return invalid("status", "The phone number is on the do-not-call list");
+    case "too_many_variables":
+      return invalid("variables", TOO_MANY);
     case "processing":
       return new Fault(409, "The lead is being called right now.");
   }

@@ -2,6 +2,7 @@
 import type { CreateOutcome, NewConversation } from "#features/conversations/records.ts";
 import type { RefusedVisitor } from "#features/conversations/refusals.ts";
 import { isoMicros, type Instant } from "#core/system.ts";
+import { mergedVariables } from "#core/variables.ts";
 import { MINUTE_MICROS } from "#core/zones.ts";
 import type { CommittedEvent, Refused } from "#events/events.ts";
 import { createEnd } from "./evaluations.ts";
@@ -70,7 +71,7 @@ function createReuse(
     const row = await find(args);
     if (!row) return null;
     const conversation = conversationFromRow(row);
-    conversation.variables = { ...conversation.variables, ...args.variables };
+    conversation.variables = mergedVariables(conversation.variables, args.variables);
     const { id } = row;
     await set.run({
       id, variables: JSON.stringify(conversation.variables), page: args.page ?? null,

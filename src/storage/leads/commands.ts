@@ -1,6 +1,7 @@
 // The commands of leads and of the do-not-call list. A lead is queued while it has `next_try_at`;
 // one with a blocked number never is. Secondary contacts are queued when their lead is exhausted.
 import { isoOrNull, type Instant } from "#core/system.ts";
+import { mergedVariables } from "#core/variables.ts";
 import type { CommittedEvent } from "#events/events.ts";
 import type {
   AddOutcome, Lead, LeadOutcome, LeadStatus, LeadStore, NewContact, SettableStatus,
@@ -183,7 +184,7 @@ function createMerge(sql: Sql) {
     "UPDATE leads SET variables = @variables, updated_at = @now WHERE id = @id");
   return async (place: object, variables: Variables, now: Instant): Promise<void> => {
     for (const { id, variables: text } of await same.all(place)) {
-      const merged = { ...JSON.parse(text) as Variables, ...variables };
+      const merged = mergedVariables(JSON.parse(text) as Variables, variables);
       await set.run({ id, variables: JSON.stringify(merged), now });
     }
   };
@@ -206,6 +207,10 @@ async function refusalOf(
   const isDuplicate = isElsewhere && lead.mainId === null
     && await checks.isLead(accountId, campaignId, phoneNumber);
   if (isDuplicate) return { kind: "duplicate" };
+  const merged = mergedVariables(lead.variables, changes.variables ?? {});
+  if (Object.keys(changes.variables ?? {}).some((name) => !Object.hasOwn(merged, name))) {
+    return { kind: "too_many_variables" };
+  }
   return changes.status === "created" && await rows.isBlocked(accountId, phoneNumber)
     ? { kind: "blocked" }
     : null;
@@ -229,7 +234,7 @@ function createUpdate(sql: Sql, rows: LeadRows, checks: Checks) {
     const { campaignId = before.campaignId, number = before, variables = {} } = changes;
     await set.run({
       leadId, campaignId, phoneNumber: number.phoneNumber, timeZone: number.timeZone, now,
-      variables: JSON.stringify({ ...before.variables, ...variables }),
+      variables: JSON.stringify(mergedVariables(before.variables, variables)),
     });
     if (campaignId !== before.campaignId) await moveContacts.run({ leadId, campaignId });
     const lead = { ...before, campaignId, phoneNumber: number.phoneNumber };

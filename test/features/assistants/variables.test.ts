@@ -58,6 +58,14 @@ async function routes() {
   };
 }
 
+test("[NP2] merged message by message, a conversation has no more variables than one request may give", async () => {
+  const { send, kept } = (await routes())["generate-reply"];
+  const full = Object.fromEntries(
+    Array.from({ length: LIMITS.variablesMax }, (_, at) => [`v${at}`, "x"]));
+  await send(full);
+  assert.deepEqual(await kept(await send({ more: "x", v1: "y" })), { ...full, v1: "y" });
+});
+
 test("[CV64] variables follow one rule on every route: objects as JSON text, names with spaces", async () => {
   const long = "x".repeat(LIMITS.variableNameCharsMax + 1);
   const refused: unknown[] = [

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { LIMITS } from "#core/limits.ts";
 import { accountEvent } from "#support/account-events.ts";
 import { docxAround } from "#support/documents/documents.ts";
 import { makeXlsx, xlsxAround } from "#support/documents/office.ts";
@@ -139,6 +140,25 @@ test("[LD142] a workbook's number is read as its cell displays it: with leading 
     ["+15550100203", { plz: "123456", rest: "0.5" }],
     ["+4915111111101", { plz: "01067", rest: "-5" }],
   ]);
+});
+
+test("[NP3] merged again and again, a lead has no more variables than one request may give", async () => {
+  const campaignId = await newCampaign();
+  const full = Object.fromEntries(
+    Array.from({ length: LIMITS.variablesMax }, (_, at) => [`v${at}`, "x"]));
+  const { body: made } = await server.call("POST", "/user/lead", {
+    body: { campaign_id: campaignId, phone_number: "+15550100401", variables: full },
+  });
+  const put = (variables: object) =>
+    server.call("PUT", `/user/leads/${made.data.id}`, { body: { variables } });
+  const refused = await put({ more: "x", v1: "y" });
+  assert.deepEqual([refused.status, refused.body.errors], [
+    422, { variables: [`The variables may not have more than ${LIMITS.variablesMax} items.`] }]);
+  assert.equal((await put({ v1: "y" })).status, 200);
+  const fields = { campaign_id: campaignId, duplicates: "update" };
+  await send("import", "phone,more,v2\n+15550100401,x,z", fields, "leads.csv");
+  assert.deepEqual((await leadsOf(campaignId)).data.map(({ variables }) => variables),
+    [{ ...full, v1: "y", v2: "z" }]);
 });
 
 test("[LD136] an invalid or hostile workbook is refused with the reason, and leaves nothing behind", async () => {
