@@ -41,7 +41,7 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.deepEqual(await phoneNumbers.complete({ ...ref, sid }), []);
     await phoneNumbers.fail({ ...ref, status: 500, error: "No.", mayArrive: false });
     assert.equal((await phoneNumbers.findPurchase(ref.uuid))?.state, "completed");
-    assert.deepEqual(await phoneNumbers.returns(9), []);
+    assert.deepEqual(await phoneNumbers.returns("twilio", 0, 9), []);
     assert.deepEqual(await world.money(accountId), [0, 0]);
   });
 
@@ -81,6 +81,6 @@ for (const engine of ENGINES.filter(({ skip }) => !skip)) {
     assert.deepEqual(await rings(), [null, null]);
     const { kind } = await phoneNumbers.release({ accountId, phoneNumberId, now: later });
     assert.equal(kind, "removed");
-    assert.deepEqual((await phoneNumbers.returns(99)).map((one) => one.sid), [sid]);
+    assert.deepEqual((await phoneNumbers.returns("twilio", 0, 99)).map((one) => one.sid), [sid]);
   });
 }

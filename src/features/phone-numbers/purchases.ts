@@ -51,7 +51,6 @@ export type OrderOutcome =
 
 interface NumberReturn {
   id: number;
-  provider: string;
   sid: string;
 }
 
@@ -63,8 +62,10 @@ export interface PurchaseStore {
   isInUse(phoneNumber: string): Promise<boolean>;
   findPurchase(uuid: string): Promise<Purchase | null>;
   findPurchaseByKey(accountId: number, idempotencyKey: string): Promise<Purchase | null>;
-  /** Unsettled orders: state `ordered` or `lost`, oldest first. */
-  openPurchases(rows: number): Promise<Purchase[]>;
+  /** Names of providers with unsettled orders, or with numbers to return. */
+  awaited(): Promise<string[]>;
+  /** Its unsettled orders: state `ordered` or `lost`, oldest first. */
+  openPurchases(provider: string, rows: number): Promise<Purchase[]>;
   /** Reserves the price and writes the order, or writes nothing. */
   order(purchase: NewPurchase): Promise<OrderOutcome>;
   /** Claims an order for this node; false: another node has it, or it is settled. */
@@ -78,8 +79,8 @@ export interface PurchaseStore {
     accountId: number; uuid: string; status: number; error: string; mayArrive: boolean;
     now: Instant;
   }): Promise<void>;
-  /** Numbers to return to their providers, oldest first. */
-  returns(rows: number): Promise<NumberReturn[]>;
+  /** Numbers to return to it, oldest first, from behind that id on. */
+  returns(provider: string, behindId: number, rows: number): Promise<NumberReturn[]>;
   finishReturn(id: number): Promise<void>;
 }
 
@@ -226,12 +227,6 @@ function createSettling(options: PurchaseOptions) {
       const mayArrive = state === "ordered" || age < LIMITS.numberSettleMs * 1000;
       if (state === "ordered" || !mayArrive) await fail(purchase, 500, mayArrive);
     },
-    giveBack: async ({ id, provider, sid }: NumberReturn): Promise<void> => {
-      const owner = providerOf(provider);
-      if (!owner) return log.warn({ provider }, "a number's provider is not configured");
-      await owner.release(sid);
-      await store.finishReturn(id);
-    },
   };
 }
 
@@ -255,8 +250,9 @@ function createDesk() {
   };
 }
 
+/** Provider by provider, so that none keeps the numbers of another waiting. */
 function createSweep(
-  { store, log }: PurchaseOptions,
+  { store, providers, log }: PurchaseOptions,
   settling: ReturnType<typeof createSettling>,
   desk: ReturnType<typeof createDesk>,
 ): Purchases["sweep"] {
@@ -265,33 +261,38 @@ function createSweep(
    * that is refused for ever does not keep the others waiting.
    */
   const lastTried = new Map<string, number>();
+  const rows = LIMITS.numberSweepRowsMax;
+  const settle = async (provider: string): Promise<void> => {
+    for (const purchase of await store.openPurchases(provider, rows)) {
+      if (desk.workOn(purchase.uuid)) continue;
+      if (desk.isClosed()) return;
+      await desk.attend(purchase.uuid, () => settling.resume(purchase));
+    }
+  };
+  const giveBack = async ({ name, release }: NumberProvider): Promise<void> => {
+    const behind = await store.returns(name, lastTried.get(name) ?? 0, rows);
+    const backs = behind.length > 0 ? behind : await store.returns(name, 0, rows);
+    for (const { id, sid } of backs) {
+      if (desk.isClosed()) return;
+      lastTried.set(name, id);
+      await release(sid);
+      await store.finishReturn(id);
+    }
+  };
   return async () => {
-    /** Providers that did not answer: skipped until the next sweep. */
-    const silent = new Set<string>();
-    const trying = async (provider: string, work: () => Promise<void>): Promise<void> => {
-      if (silent.has(provider) || desk.isClosed()) return;
+    for (const name of await store.awaited()) {
+      const provider = providers.find((one) => one.name === name);
+      if (!provider) {
+        log.warn({ provider: name }, "a number's provider is not configured");
+        continue;
+      }
       try {
-        await work();
+        await settle(name);
+        await giveBack(provider);
       } catch (error) {
         if (!(error instanceof ProviderError)) throw error;
-        log.warn({ err: error, provider }, "a number's provider failed; trying again");
-        silent.add(provider);
+        log.warn({ err: error, provider: name }, "a number's provider failed; trying again");
       }
-    };
-    for (const purchase of await store.openPurchases(LIMITS.numberSweepRowsMax)) {
-      if (desk.workOn(purchase.uuid)) continue;
-      await trying(purchase.provider, () =>
-        desk.attend(purchase.uuid, () => settling.resume(purchase)));
-    }
-    const backs = await store.returns(LIMITS.numberSweepRowsMax);
-    const isBehind = ({ id, provider }: NumberReturn): boolean =>
-      id > (lastTried.get(provider) ?? 0);
-    const [behind, others] = [backs.filter(isBehind), backs.filter((back) => !isBehind(back))];
-    for (const back of [...behind, ...others]) {
-      await trying(back.provider, async () => {
-        lastTried.set(back.provider, back.id);
-        await settling.giveBack(back);
-      });
     }
   };
 }

@@ -170,20 +170,26 @@ function createPurchaseReads(
   const findByKey = reader.prepare<object, PurchaseRow>(`
     SELECT * FROM number_purchases
     WHERE account_id = @accountId AND idempotency_key = @idempotencyKey`);
+  const awaited = reader.prepare<object, { provider: string }>(`
+    SELECT provider FROM number_purchases WHERE state IN ('ordered', 'lost')
+    UNION SELECT provider FROM number_returns ORDER BY 1`);
   const open = reader.prepare<object, PurchaseRow>(`
-    SELECT * FROM number_purchases WHERE state IN ('ordered', 'lost')
+    SELECT * FROM number_purchases WHERE state IN ('ordered', 'lost') AND provider = @provider
     ORDER BY id LIMIT (@rows + 0)`);
-  const returns = reader.prepare<object, { id: number; provider: string; sid: string }>(`
-    SELECT id, provider, provider_sid AS sid FROM number_returns ORDER BY id LIMIT (@rows + 0)`);
+  const returns = reader.prepare<object, { id: number; sid: string }>(`
+    SELECT id, provider_sid AS sid FROM number_returns
+    WHERE provider = @provider AND id > @behindId ORDER BY id LIMIT (@rows + 0)`);
   return {
     hasPaymentMethod: async (accountId) => await credited.get({ accountId }) !== undefined,
     isInUse: async (phoneNumber) => await inUse.get({ phoneNumber }) !== undefined,
     findPurchase: async (uuid) => orNull(await find.get({ uuid }), purchaseFromRow),
     findPurchaseByKey: async (accountId, idempotencyKey) =>
       orNull(await findByKey.get({ accountId, idempotencyKey }), purchaseFromRow),
-    openPurchases: async (rows) => (await open.all({ rows })).map(purchaseFromRow),
+    awaited: async () => (await awaited.all({})).map(({ provider }) => provider),
+    openPurchases: async (provider, rows) =>
+      (await open.all({ provider, rows })).map(purchaseFromRow),
     ...writes(writer, "phoneNumbers", "order", "attend", "complete", "fail"),
-    returns: async (rows) => returns.all({ rows }),
+    returns: async (provider, behindId, rows) => returns.all({ provider, behindId, rows }),
     finishReturn: (id) => writer.write("phoneNumbers.finishReturn", { id }),
   };
 }
