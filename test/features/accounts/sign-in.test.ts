@@ -179,6 +179,21 @@ test("[AU314] a new password ends every other session; the one it was changed in
   assert.equal(asKey.status, 403);
 });
 
+test("[NP5] who stays signed in does so after a change of their password; others do not", async () => {
+  const { key } = await server.newAccount();
+  const ana = await memberOf(server, "operator", key);
+  for (const [remember, setCookie] of [[true, /; Max-Age=25920\d\d$/], [false, /Strict$/]] as const) {
+    const signedIn = await server.call("POST", "/auth/login", {
+      body: { email: ana.email, password: PASSWORD, remember },
+    });
+    const changed = await server.call("PUT", "/user/password", {
+      key: null, headers: { Cookie: cookieOf(signedIn) },
+      body: { current_password: PASSWORD, password: PASSWORD },
+    });
+    assert.match(changed.headers.getSetCookie()[0] ?? "", setCookie);
+  }
+});
+
 test("[AU314] a new password invalidates older links for one", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);

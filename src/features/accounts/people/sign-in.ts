@@ -59,7 +59,7 @@ export interface SignIn {
   /** Throws Fault 404 for a link that is used, taken back, expired or made up. */
   invitation(token: string): Promise<Invitation>;
   join(args: { token: string; name: string; password: string; from: From }): Promise<OpenedSession>;
-  /** Ends all sessions of the member and opens one anew. Throws Fault 422, 429. */
+  /** Ends all sessions of the member and opens one anew, as long as theirs. Fault 422, 429. */
   changePassword(
     member: Member, args: { current: string; password: string; from: From; by: By },
   ): Promise<OpenedSession>;
@@ -188,9 +188,10 @@ function createChangePassword(
   guard: Guard,
   open: (user: User, from: From, isKept: boolean) => Promise<OpenedSession>,
 ): SignIn["changePassword"] {
-  return async ({ user }, { current, password, from, by }) => {
+  return async ({ user, sessionId }, { current, password, from, by }) => {
     const { accountId, id: userId, email } = user;
     await guard(email, from.address);
+    const own = (await store.sessions(userId, system.now())).find(({ id }) => id === sessionId);
     const stored = await store.findByEmail(email);
     // A member who has only signed in at the provider sets a first password.
     const isFirst = stored?.passwordHash === null;
@@ -204,7 +205,8 @@ function createChangePassword(
     const passwordHash = await passwords.hash(password);
     await store.setPassword({ accountId, userId, passwordHash, by, now: system.now() });
     onChange();
-    return open(user, from, false);
+    const isKept = own !== undefined && own.expiresAt - own.createdAt > SESSION_MS * 1000;
+    return open(user, from, isKept);
   };
 }
 
