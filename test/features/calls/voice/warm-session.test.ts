@@ -29,6 +29,8 @@ interface Far {
 }
 
 interface WarmPlay {
+  /** What the assistant is saying when the transfer begins. */
+  saying?: string;
   caller?: CallerStep[];
   colleague?: Partial<CallerScript>;
   setup?: Partial<WarmSetup>;
@@ -130,6 +132,10 @@ async function playWarm(play: WarmPlay): Promise<PlayedWarm> {
     },
   });
   system.advance(3000);
+  if (play.saying !== undefined) {
+    host.receive({ kind: "say", callId: 1, text: play.saying });
+    system.advance(500);
+  }
   const texts = {
     hold: "Please hold", opening: "Somebody calls", question: "Do you take it",
     connected: "You are connected", notConnected: VOICE_SETTINGS.phrases.notConnected,
@@ -178,6 +184,18 @@ test("[WT23] a colleague who accepts hears the caller and is heard; neither hear
     "customer: yes", "customer: welcome",
   ]);
   assert.deepEqual([played.caller.live, played.colleague.live], [0, 0]);
+});
+
+test("[MX1] an assistant that talks on is followed by what is true by then: hold, or connected", async () => {
+  // Such a word takes 0.62 s. The colleague is called after 40 s all the same, and takes it at 52.
+  for (const [words, then] of [[74, "Please hold You are connected"], [100, "You are connected"]] as const) {
+    const played = await playWarm({
+      saying: "continuing ".repeat(words), limitMs: 90_000,
+      colleague: { steps: [{ words: 2 }, { waitMs: 9000 }, { dtmf: "1" }, ...QUIET] },
+    });
+    assert.equal(played.stages.at(-1), "connected");
+    assert.equal(heardBy(played.caller).replaceAll("continuing ", ""), `Hello ${then}`);
+  }
 });
 
 test("[WT25] while a colleague has the caller the assistant is silent and keeps the words", async () => {

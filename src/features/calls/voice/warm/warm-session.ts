@@ -89,7 +89,9 @@ export class WarmSession {
     if (this.isOver) return;
     const { caller: { channel }, synthesizer, texts, voice } = this.#options;
     this.#announcer = new Announcer({ channel, synthesizer, voice });
-    this.#announcer.say(texts.hold, () => this.#feed({ kind: "announced" }));
+    // The assistant may have talked for longer than it was waited for.
+    const text = this.#state.stage === "connected" ? texts.connected : texts.hold;
+    this.#announcer.say(text, () => this.#feed({ kind: "announced" }));
   }
 
   #feed(event: WarmEvent): void {
