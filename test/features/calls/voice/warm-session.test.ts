@@ -21,8 +21,8 @@ import { createManualSystem } from "#support/manual-clock.ts";
 interface Far {
   /** Words it heard to their end. */
   heard: string[];
-  /** Frames in which it heard anything, once the two were connected. */
-  loud: number;
+  /** Frames in which it heard anything, by the stage of the transfer. */
+  loud: Record<string, number>;
   /** Lines of it that are up. */
   live: number;
   ended: string[];
@@ -61,8 +61,8 @@ const QUIET: CallerStep[] = [{ waitMs: 3_600_000 }];
 async function playWarm(play: WarmPlay): Promise<PlayedWarm> {
   const system = createManualSystem();
   const played: PlayedWarm = {
-    caller: { heard: [], loud: 0, live: 0, ended: [] },
-    colleague: { heard: [], loud: 0, live: 0, ended: [] },
+    caller: { heard: [], loud: {}, live: 0, ended: [] },
+    colleague: { heard: [], loud: {}, live: 0, ended: [] },
     posted: [], stages: [], outcome: null, reason: null, said: [], legSaid: [],
   };
   const carrier = (
@@ -74,8 +74,9 @@ async function playWarm(play: WarmPlay): Promise<PlayedWarm> {
       speak: (text, rate, ready) => ready(loopbackAudio(text, rate)),
       onWord: (word) => far.heard.push(word),
       onHeard: (frame) => {
+        const stage = played.stages.at(-1) ?? "";
         const isLoud = frame.some((sample) => Math.abs(sample) > 400);
-        if (isLoud && played.stages.at(-1) === "connected") far.loud += 1;
+        if (isLoud) far.loud[stage] = (far.loud[stage] ?? 0) + 1;
       },
     });
     return {
@@ -292,8 +293,52 @@ test("[WT26] lines of different sample rates are connected", async () => {
   // Two and three seconds of them, and what is said to both.
   for (const [far, seconds] of [[played.caller, 3], [played.colleague, 2]] as const) {
     const frames = seconds * 50;
-    assert.ok(far.loud >= frames && far.loud < frames + 80, `${far.loud} frames of ${frames}`);
+    const { connected = 0 } = far.loud;
+    assert.ok(connected >= frames && connected < frames + 80, `${connected} frames of ${frames}`);
   }
+});
+
+test("[MX2] music plays from the call to the colleague until they take it or the caller is back", async () => {
+  for (const [key, last] of [["1", "connected"], ["2", "over"]] as const) {
+    const { caller: { loud }, stages } = await playWarm({
+      colleague: { steps: [{ words: 9 }, { waitMs: 2000 }, { dtmf: key }, ...QUIET] },
+      setup: { musicGain: 1 }, limitMs: 25_000,
+    });
+    assert.equal(stages.at(-1), last);
+    // More than a second of it while the colleague is asked; then no more than one sentence.
+    assert.ok((loud.asking ?? 0) > 50, JSON.stringify(loud));
+    assert.ok((loud[last] ?? 0) < 120, JSON.stringify(loud));
+  }
+});
+
+test("[MX3] a colleague who asks something back is still asked; who hangs up later has had the call", async () => {
+  const played = await playWarm({
+    colleague: {
+      steps: [
+        { words: 9 }, { quietMs: 700 }, { say: "who is it" }, { waitMs: 3000 }, { say: "yes" },
+        { waitMs: 5000 }, { hangUp: true },
+      ],
+    },
+  });
+  assert.deepEqual(played.stages.slice(-2), ["connected", "over"]);
+  assert.deepEqual([played.outcome, played.reason], ["completed", "transferred"]);
+  const [first] = played.posted.flatMap((message) =>
+    message.kind === "warm" && message.report.kind === "said" ? [message.report.said] : []);
+  // Their times count from the answer of the call, which was there long before.
+  assert.ok(first && first.startMs > 3000 && first.endMs > first.startMs, JSON.stringify(first));
+});
+
+test("[MX4] a person who takes the caller over ends the transfer, and the caller is told nothing", async () => {
+  const played = await playWarm({
+    during: [[6000, (send) => send({
+      kind: "person_joined", callId: 1, author: { id: "key:1", name: "Ana" }, isAlone: true,
+      ears: null,
+    })]],
+    colleague: { steps: QUIET },
+  });
+  assert.deepEqual([played.stages.at(-1), played.outcome], ["over", "failed"]);
+  assert.equal(heardBy(played.caller), "Hello Please hold");
+  assert.deepEqual([played.caller.live, played.colleague.live], [1, 0]);
 });
 
 test("[WT8] hold music is audible, never loud, and the same in whatever pieces it is read", () => {

@@ -86,7 +86,6 @@ export class WarmSession {
   }
 
   #announce(): void {
-    if (this.isOver) return;
     const { caller: { channel }, synthesizer, texts, voice } = this.#options;
     this.#announcer = new Announcer({ channel, synthesizer, voice });
     // The assistant may have talked for longer than it was waited for.
@@ -120,7 +119,6 @@ export class WarmSession {
       case "hang_up_leg":
         return this.#leg?.channel.hangUp("transferred");
       case "resume":
-        this.#announcer?.close();
         caller.comeBack(this.#options.afterwardsMs);
         if (action.says) caller.say(texts.notConnected);
         return;
@@ -171,7 +169,6 @@ export class WarmSession {
   /** Idempotent. */
   #close(): void {
     this.#tick.cancel();
-    this.#playMusic(false);
     this.#disconnect?.();
     this.#announcer?.close();
   }
