@@ -49,6 +49,8 @@ export class Channel<Said extends Spoken = Spoken> {
   #beeps: { push(pcm: Pcm): void } | null = null;
   #tick: Timer | null = null;
   #isOver = false;
+  /** The carrier was asked to transfer the call, and has not reported the outcome. */
+  #isTransferring = false;
   /** When the carrier was asked what it dropped; null: no answer is due. */
   #clearSinceMs: number | null = null;
   #state: VoiceState | null = null;
@@ -122,11 +124,13 @@ export class Channel<Said extends Spoken = Spoken> {
     this.#options.brain.state(state);
   }
 
-  /** Transfers the call to that number if the carrier can, else ends it. */
+  /** Transfers the call to that number, once, if the carrier can; else ends it. */
   leave(reason: EndReason, to: string | null): void {
     if (this.#isOver) return;
-    if (to !== null && this.#leg.transfer) return this.#leg.transfer(to);
-    this.hangUp(reason);
+    if (to === null || !this.#leg.transfer) return this.hangUp(reason);
+    if (this.#isTransferring) return;
+    this.#isTransferring = true;
+    this.#leg.transfer(to);
   }
 
   hangUp(reason: EndReason): void {
@@ -166,6 +170,7 @@ export class Channel<Said extends Spoken = Spoken> {
         this.mixer.onHold(event.isHeld);
         return this.#handlers.held(event.isHeld);
       case "transfer_failed":
+        this.#isTransferring = false;
         return this.#handlers.transferFailed();
       case "ended":
         return this.#end(reasonOf(event.cause), event);

@@ -192,6 +192,23 @@ test("[VL170] a transfer announced in the last seconds of a realtime call happen
   assert.equal(call.reason(), "transferred");
 });
 
+test("[MX5] a realtime call is transferred once, whatever the model says meanwhile; after a failure again", () => {
+  const call = answeredCall({});
+  call.session.endAfterSpeech("transferred", "+15550123");
+  call.reply("now", 500);
+  call.system.advance(1000);
+  call.reply("still trying", 500);
+  call.system.advance(1000);
+  assert.deepEqual([call.transfers, call.reason()], [["+15550123"], null]);
+  call.publish({ kind: "transfer_failed" });
+  call.session.endAfterSpeech("transferred", "+15550124");
+  assert.deepEqual(call.transfers, ["+15550123", "+15550124"]);
+  call.session.endAfterSpeech("server_restarted");
+  call.reply("goodbye", 500);
+  call.system.advance(600);
+  assert.equal(call.reason(), "server_restarted");
+});
+
 test("[VL166] the goodbye of a realtime call is said once, before its time is up", () => {
   const call = answeredCall({ maxDurationMs: 30_000 });
   call.system.advance(21_900);
