@@ -12,7 +12,6 @@ import { createVoiceQueue } from "./frames.ts";
 import { PERSON_RATE } from "./protocol.ts";
 import type { VoiceSettings } from "./settings.ts";
 import { openSpeechInput, type SpeechInput } from "./speech-input.ts";
-import type { TurnEvent } from "./turns/turn-events.ts";
 
 /** The jitter buffer of a browser's sound: frames waited for, and frames kept at most. */
 const LEAD_FRAMES = 3;
@@ -21,6 +20,8 @@ const VOICED = 0.5;
 const CONFIRM_MS = 60;
 const WORD_GAP_MS = 100;
 const FINALIZE_AFTER_MS = 200;
+/** When nothing has come for this long, that is silence: a page may stop sending in mid-word. */
+const SOUND_LATEST_MS = 500;
 /** A silence this long ends an entry of the record. */
 const ENTRY_GAP_MS = 700;
 /** How long the final words of what was said are waited for. */
@@ -74,6 +75,7 @@ export function openPerson(options: PersonOptions): Person {
     gain: 1,
     next: () => {
       const frame = queue.next();
+      if (frame === null) words.passSilence();
       return frame && !isQuiet(frame) ? loud(frame) : frame;
     },
     hears: (frame) => onHears(up.process(frame)),
@@ -113,6 +115,8 @@ class PersonsWords {
   /** They have left: what runs once their last words are on record. */
   #finishing: { thens: (() => void)[]; timer: Timer } | null = null;
   #isClosed = false;
+  /** When the microphone's sound came last, in milliseconds of the call. */
+  #heardMs = 0;
 
   constructor(options: PersonOptions) {
     this.#options = options;
@@ -130,7 +134,16 @@ class PersonsWords {
   }
 
   hear(pcm: Pcm): void {
+    this.#heardMs = this.#options.channel.callMs();
     if (!this.#isClosed) this.#input.write(pcm);
+  }
+
+  passSilence(): void {
+    const nowMs = this.#options.channel.callMs();
+    const frameMs = nowMs - this.#heardMs;
+    if (frameMs < SOUND_LATEST_MS) return;
+    this.#heardMs = nowMs;
+    this.#voice({ probability: 0, frameMs });
   }
 
   finish(then: () => void): void {
@@ -154,7 +167,7 @@ class PersonsWords {
     for (const then of this.#finishing?.thens ?? []) then();
   }
 
-  #voice({ probability, frameMs }: Omit<Extract<TurnEvent, { kind: "voice" }>, "kind">): void {
+  #voice({ probability, frameMs }: { probability: number; frameMs: number }): void {
     if (this.#isClosed) return;
     const nowMs = this.#options.channel.callMs();
     if (probability >= VOICED) {

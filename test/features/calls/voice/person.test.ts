@@ -167,6 +167,25 @@ test("[VL264] the assistant does not speak over a person beside it: it pauses an
   assert.deepEqual(played.heard.filter((word) => word === "street.").length, 1);
 });
 
+test("[MX6] a microphone that falls silent in mid-word ends what was said there, and the assistant goes on", () => {
+  const said: Said[] = [];
+  const played = playCall({
+    steps: [{ waitMs: 9000 }, { say: "Are you there?" }, { waitMs: 4000 }, { hangUp: true }],
+    greeting: GREETING, answer: () => "Yes.",
+    during: (session, after, _publish, system) => {
+      const ana = microphone(session, system, said);
+      session.takePart({ kind: "person_joined", isAlone: false });
+      after(1500, () => ana.say("One moment please."));
+      // A telephone is locked: its socket stays open, and nothing comes.
+      after(2600, () => ana.stop());
+    },
+  });
+  assert.deepEqual(
+    lines(played), [`assistant: ${GREETING}`, "customer: Are you there?", "assistant: Yes."]);
+  assert.equal(said.length, 1);
+  assert.match(said[0]?.text ?? "", /^One/);
+});
+
 test("[VL263] a hint is acted on at once if nobody speaks, else with or after the next reply", () => {
   const hinted = (atMs: number) => playCall({
     steps: [{ quietMs: 500 }, { waitMs: 4000 }, { say: "Do you deliver?" }, { quietMs: 1500 }, { hangUp: true }],
