@@ -123,6 +123,8 @@ export async function resolveTrunk(
 export class TrunkRoster {
   readonly #options: RosterOptions;
   readonly #entries = new Map<number, Entry>();
+  /** By trunk, while earlier versions of it are being unregistered. */
+  readonly #leaving = new Map<number, Promise<unknown>>();
 
   constructor(options: RosterOptions) {
     this.#options = options;
@@ -131,11 +133,10 @@ export class TrunkRoster {
   /** Replaces the trunks; those that are gone or have changed are unregistered. */
   set(trunks: readonly TrunkSetup[]): void {
     const wanted = new Map(trunks.map((trunk) => [trunk.id, trunk]));
-    const leaving = new Map<number, Promise<void>>();
     for (const [id, entry] of this.#entries) {
       const next = wanted.get(id);
       if (next && signatureOf(next) === signatureOf(entry.trunk)) wanted.delete(id);
-      else leaving.set(id, this.#remove(entry));
+      else this.#remove(entry);
     }
     for (const trunk of wanted.values()) {
       const entry: Entry = {
@@ -145,8 +146,8 @@ export class TrunkRoster {
       };
       this.#entries.set(trunk.id, entry);
       if (trunk.inboundAuth !== "auth" || trunk.registerS === null) continue;
-      // The old version must be unregistered first, or that would undo the new registration.
-      void (leaving.get(trunk.id) ?? Promise.resolve()).then(() => this.#register(entry));
+      // Old versions must be unregistered first, or that would undo the new registration.
+      void (this.#leaving.get(trunk.id) ?? Promise.resolve()).then(() => this.#register(entry));
     }
   }
 
@@ -238,8 +239,8 @@ export class TrunkRoster {
   }
 
   async close(): Promise<void> {
-    const closing = [...this.#entries.values()].map((entry) => this.#remove(entry));
-    await Promise.all(closing);
+    for (const entry of [...this.#entries.values()]) this.#remove(entry);
+    await Promise.all(this.#leaving.values());
   }
 
   /** The trunks whose callers may come from the address without credentials. */
@@ -250,12 +251,15 @@ export class TrunkRoster {
       .map(({ trunk }) => trunk);
   }
 
-  async #remove(entry: Entry): Promise<void> {
+  #remove(entry: Entry): void {
+    const { id } = entry.trunk;
     entry.isGone = true;
     entry.retry?.cancel();
-    // A changed trunk is already in the map, under the same id.
-    if (this.#entries.get(entry.trunk.id) === entry) this.#entries.delete(entry.trunk.id);
-    await entry.registration?.close();
+    this.#entries.delete(id);
+    const left = Promise.all([this.#leaving.get(id), entry.registration?.close()]).finally(() => {
+      if (this.#leaving.get(id) === left) this.#leaving.delete(id);
+    });
+    this.#leaving.set(id, left);
   }
 
   async #resolve(entry: Entry): Promise<Peer[]> {
