@@ -112,7 +112,6 @@ export class Mixer {
     if (this.#speaking !== utterance) return;
     this.#breakOff();
     this.#speaking = null;
-    this.#held = false;
   }
 
   /** What the customer says, in pieces of any size. */

@@ -14,13 +14,22 @@ const HERTZ = 430;
 function speaking(clears: "at once" | "later", comfort: (() => Int16Array) | null = null) {
   const sent: number[] = [];
   const recorded: number[] = [];
+  const heard: number[] = [];
+  let cleared = 0;
   const mixer: Mixer = new Mixer({
     leg: {
       rate: RATE, transfer: null, send: (frame) => void sent.push(...frame),
-      clear: () => (clears === "at once" ? mixer.cleared(0) : undefined),
+      clear: () => {
+        cleared += 1;
+        if (clears === "at once") mixer.cleared(0);
+      },
       sendDtmf: () => undefined, hangUp: () => undefined,
     },
-    ambience: null, comfort, record: (_customer, assistant) => void recorded.push(...assistant),
+    ambience: null, comfort,
+    record: (customer, assistant) => {
+      heard.push(...customer);
+      recorded.push(...assistant);
+    },
     onPlayedOut: () => undefined, onHeard: () => undefined,
   });
   const utterance = newUtterance();
@@ -29,7 +38,7 @@ function speaking(clears: "at once" | "later", comfort: (() => Int16Array) | nul
     for (let time = 0; time < times; time += 1) mixer.tick(0);
   };
   tick(5);
-  return { mixer, utterance, tick, sent, recorded };
+  return { mixer, utterance, tick, sent, recorded, heard, cleared: () => cleared };
 }
 
 function newUtterance(): Utterance {
@@ -60,23 +69,57 @@ test("[VL234] an interrupted reply fades out within 5 to 10 ms, which count as h
 });
 
 test("[VL234] an utterance that is replaced fades out before the next begins", () => {
-  const { mixer, utterance, tick, sent } = speaking("at once");
+  for (const isDropped of [true, false]) {
+    const { mixer, utterance, tick, sent } = speaking("at once");
+    const next = newUtterance();
+    if (isDropped) mixer.drop(utterance);
+    mixer.play(next);
+    // It is no longer played: this changes nothing.
+    mixer.drop(utterance);
+    tick(3);
+    assert.ok(utterance.playedMs > 100 && utterance.playedMs <= 110);
+    assert.equal(next.playedMs, 40);
+    assert.ok(steepest(sent) <= SLOPE * 1.05, `${steepest(sent)}`);
+  }
+});
+
+test("[MX7] what is muted is not heard when it is interrupted either; what follows a pause is heard", () => {
+  const { mixer, tick, sent } = speaking("at once");
+  mixer.muted = true;
+  tick(3);
+  mixer.hold(() => undefined);
+  tick(3);
+  assert.ok(sent.slice(5 * FRAME).every((sample) => sample === 0));
+  mixer.muted = false;
   const next = newUtterance();
-  mixer.drop(utterance);
   mixer.play(next);
   tick(3);
-  assert.ok(utterance.playedMs > 100 && utterance.playedMs <= 110);
-  assert.equal(next.playedMs, 40);
-  assert.ok(steepest(sent) <= SLOPE * 1.05, `${steepest(sent)}`);
+  assert.equal(next.playedMs, 60);
+});
+
+test("[MX8] a recording keeps its time, and at most 300 ms of sound that came too early", () => {
+  const { mixer, recorded, heard, tick } = speaking("at once");
+  for (let frame = 1; frame <= 40; frame += 1) mixer.receiveAudio(new Int16Array(FRAME).fill(frame));
+  mixer.tick(3);
+  assert.equal(recorded.length, 9 * FRAME);
+  assert.ok(recorded.slice(5 * FRAME, 8 * FRAME).every((sample) => sample === 0));
+  tick(20);
+  // The newest 300 ms are kept, and what was dropped is heard in the silence.
+  const frames = heard.filter((_, at) => at % FRAME === 0);
+  assert.deepEqual(frames.slice(5, 22), [...Array.from({ length: 15 }, (_, at) => 26 + at), 0, 0]);
+  mixer.tick(100_000);
+  assert.equal(recorded.length, (29 + 501) * FRAME);
 });
 
 test("[VL234] a far end that drops its buffer fades by itself: nothing more is sent or heard", () => {
-  const { mixer, utterance, tick, sent } = speaking("later");
+  const { mixer, utterance, tick, sent, cleared } = speaking("later");
   let toldMs = 0;
   mixer.hold(() => (toldMs = utterance.playedMs));
+  let then = 0;
+  mixer.hold(() => (then = utterance.playedMs));
   tick(2);
   mixer.cleared(60);
-  assert.equal(toldMs, 40);
+  assert.deepEqual([toldMs, then, cleared()], [40, 40, 1]);
   tick(2);
   assert.ok(sent.slice(5 * FRAME).every((sample) => sample === 0));
 });
