@@ -50,7 +50,7 @@ interface WebCallOptions {
 
 const RATE = 16_000;
 const FORMAT = { encoding: "pcm_s16le", rate: RATE };
-const CLOSE = { over: 1000, refused: 4500, slow: 4508 } as const;
+const CLOSE = { over: 1000, refused: 4500 } as const;
 
 const LEFT: LegEvent = { kind: "ended", cause: "far_hung_up" };
 

@@ -99,7 +99,9 @@ test("[MX7] what is muted is not heard when it is interrupted either; what follo
 
 test("[MX8] a recording keeps its time, and at most 300 ms of sound that came too early", () => {
   const { mixer, recorded, heard, tick } = speaking("at once");
-  for (let frame = 1; frame <= 40; frame += 1) mixer.receiveAudio(new Int16Array(FRAME).fill(frame));
+  for (let frame = 1; frame <= 40; frame += 1) {
+    mixer.receiveAudio(new Int16Array(FRAME).fill(frame));
+  }
   mixer.tick(3);
   assert.equal(recorded.length, 9 * FRAME);
   assert.ok(recorded.slice(5 * FRAME, 8 * FRAME).every((sample) => sample === 0));

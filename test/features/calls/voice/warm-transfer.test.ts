@@ -99,6 +99,18 @@ test("[WT3] a spoken answer counts once the question was put; keys count from th
     [true, false, false, true, false, null]);
 });
 
+test("[MX9] a colleague's answer is taken for what it means, not for a word that it contains", () => {
+  const answers: [text: string, takes: boolean | null][] = [
+    ["Sure, no problem.", true], ["That's not a problem", true], ["Yeah, why not?", true],
+    ["Kein Problem", true], ["Sí, ahora mismo", true], ["Pas de problème", true], ["Ja, nu graag", true],
+    ["No. Problem is, I am busy", false], ["Plus tard", false], ["Nicht jetzt", false],
+    ["One moment please", null], ["Which one is it?", null], ["Give me two seconds", null],
+    ["Wer ist da?", null], ["One.", true], ["Press two", false], ["1", true],
+    ["Da, sigur", true], ["Nu acum", false], ["Certainly not", false], ["No", false],
+  ];
+  for (const [text, takes] of answers) assert.equal(takesCall(text), takes, text);
+});
+
 test("[WT4] a missing summary is not waited for, and the question is put twice", () => {
   const played = play([announced!, answered!, spoken!, WARM_LIMITS.summaryMs, spoken!]);
   assert.deepEqual([played.state.stage, kinds(played).at(-1)], ["asking", "say question"]);

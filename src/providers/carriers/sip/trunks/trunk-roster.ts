@@ -123,7 +123,7 @@ export async function resolveTrunk(
 export class TrunkRoster {
   readonly #options: RosterOptions;
   readonly #entries = new Map<number, Entry>();
-  /** By trunk, while earlier versions of it are being unregistered. */
+  /** Keyed by trunk: resolves once its earlier versions are unregistered. */
   readonly #leaving = new Map<number, Promise<unknown>>();
 
   constructor(options: RosterOptions) {
