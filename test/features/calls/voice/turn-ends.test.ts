@@ -72,3 +72,37 @@ test("[MX13] after a transfer that failed the customer is heard and answered aga
   talk.feed({ kind: "played_out" });
   assert.equal(talk.of("hang_up").length, 1, "the call goes on");
 });
+
+test("[MX14] a judgement of an earlier pause, or one that comes while the customer talks, counts for nothing", () => {
+  const talk = createTalk({ judgesEnds: true });
+  talk.voice(600);
+  talk.pass(220);
+  talk.voice(600);
+  talk.feed({ kind: "end_judged", pause: 1, probability: 1 });
+  talk.pass(220);
+  talk.feed({ kind: "end_judged", pause: 1, probability: 1 });
+  talk.final("I would like to order");
+  // Its words go on, and nobody has judged this pause.
+  talk.pass(1.4 * SILENCE_MS - 220);
+  assert.deepEqual(talk.of("judge_end").map(({ pause }) => pause), [1, 2]);
+  assert.equal(talk.of("reply").length, 0);
+  talk.feed({ kind: "end_judged", pause: 2, probability: 1 });
+  talk.pass(FRAME_MS);
+  assert.equal(talk.of("reply").length, 1);
+});
+
+test("[MX15] while a person has the call only a stop of the server ends it", () => {
+  const talk = createTalk();
+  talk.feed({ kind: "person_joined", isAlone: true });
+  talk.feed({ kind: "end_after_speech", reason: "assistant_ended" });
+  talk.feed({ kind: "person_left", wasLost: false });
+  talk.feed({ kind: "audio_started" });
+  talk.feed({ kind: "played_out" });
+  assert.deepEqual([talk.of("speak_up").length, talk.of("hang_up").length], [1, 0]);
+  talk.feed({ kind: "person_joined", isAlone: true });
+  talk.feed({ kind: "end_after_speech", reason: "server_restarted" });
+  assert.equal(talk.of("say_goodbye").length, 1);
+  talk.feed({ kind: "audio_started" });
+  talk.feed({ kind: "played_out" });
+  assert.deepEqual(talk.of("hang_up").map(({ reason }) => reason), ["server_restarted"]);
+});
