@@ -236,7 +236,7 @@ test("[AU334] a page of any origin can read that an API path is misspelt, but no
   }
 });
 
-test("[AU286] preflights name only allowed origins: the conversation's assistant's, or any for a new one", async () => {
+test("[AU286] [VS2] preflights name only allowed origins: the conversation's assistant's, or any for a new one", async () => {
   const strict = await startTestServer({
     env: { PARLEY_ALLOWED_ORIGINS: "https://house.example" },
   });
@@ -267,7 +267,8 @@ test("[AU286] preflights name only allowed origins: the conversation's assistant
   for (const rest of paths) {
     assert.equal(await preflight(`/conversations/${conversation}${rest}`, own), own);
     assert.equal(await preflight(`/conversations/${conversation}${rest}`, house), null);
-    assert.equal(await preflight(`/conversations/${unknown}${rest}`, own), null);
+    assert.equal(await preflight(`/conversations/${unknown}${rest}`, own), own);
+    assert.equal(await preflight(`/conversations/${unknown}${rest}`, "https://bad.example"), null);
   }
   assert.equal(await preflight(`/widget/${ofHouse.uuid}`, house), house);
   assert.equal(await preflight(`/widget/${ofHouse.uuid}`, own), null);

@@ -297,7 +297,7 @@ export function openPanel(given: ShellParts & { root: HTMLElement }): Panel {
         log.label();
       }
       labelled = talk.settings;
-      if (last === null) box.value = talk.draft;
+      if (box.value !== talk.draft) box.value = talk.draft;
       last = { ...shown };
       const asks = fieldsOf(options, talk.settings).length > 0 && talk.variables === null;
       form.element.hidden = !asks;

@@ -2,7 +2,7 @@
 // panel is open, and what is being sent. The conversation itself is in localStorage for as many
 // days as the assistant's settings say, so that all tabs and later visits show the same one. Used
 // by controller.ts. If pages may store nothing, the talk lives as long as the page.
-import { EMPTY, openTurn, renewed, type Talk } from "./store.ts";
+import { EMPTY, openTurn, replaced, type Talk } from "./store.ts";
 
 /** What tabs share, the position in the stream included, from which each goes on by itself. */
 type Shared = Pick<Talk,
@@ -85,7 +85,7 @@ export function createMemory(
     const other = shared();
     known = other?.conversation ?? known;
     return other && other.conversation !== talk.conversation
-      ? { ...renewed(talk), ...other, draft: talk.draft || (talk.pending?.text ?? "") }
+      ? { ...replaced(talk), ...other }
       : null;
   };
   return {

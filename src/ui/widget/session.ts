@@ -4,7 +4,7 @@ import { Refusal, type Api } from "./api.ts";
 import { fieldsOf, type Options } from "./options.ts";
 import type { Shown } from "./view.ts";
 import { chime } from "./sound.ts";
-import { apply, fromHistory, isAnswering, isStored, renewed, type Talk } from "./store.ts";
+import { apply, fromHistory, isAnswering, isStored, renewed, replaced, type Talk } from "./store.ts";
 import { pauseAfter, watch, type Frame } from "./stream.ts";
 
 /** How long `typing_started` counts; it is repeated while the person goes on typing. */
@@ -165,7 +165,7 @@ export function createSession(state: State, options: Options, api: Api): Session
   /** Keys in flight: the stream may bring a reply, and the next be sent, before a POST ends. */
   const sending = new Set<string>();
   const follower = createFollower(state, api, () => {
-    state.set(renewed(state.talk));
+    state.set(replaced(state.talk));
     if (state.talk.isOpen) void begin();
   }, () => {
     if (state.talk.isUnreached) void deliver();

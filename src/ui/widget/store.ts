@@ -88,6 +88,10 @@ export const renewed = (talk: Talk): Talk => ({
   draft: talk.draft, hasSound: talk.hasSound,
 });
 
+/** The same for a conversation that is gone: what was not answered is back in the box. */
+export const replaced = (talk: Talk): Talk =>
+  ({ ...renewed(talk), draft: talk.draft || (talk.pending?.text ?? "") });
+
 export const isAnswering = ({ pending, problem }: Talk): boolean =>
   pending !== null && problem === "";
 

@@ -67,6 +67,34 @@ test("[WG199] a message refused before it was stored is marked, and visitors wri
   });
 });
 
+test("[VS1] a message that was not sent before its conversation was deleted is back in the box", { skip, timeout }, async () => {
+  await withWidget({}, async (seen) => {
+    const { page, box, log } = seen;
+    await open(seen);
+    answers("One.");
+    await seen.say("First?");
+    await log.getByText("One.").waitFor();
+    await isAnswered(seen);
+    const path = await page.evaluate(
+      `Object.values(localStorage).map((one) => JSON.parse(one).conversation).join()`);
+    await page.context().setOffline(true);
+    await seen.say("A question that took a while to write");
+    await page.getByRole("button", { name: "Try again" }).waitFor();
+    const gone = await server.call("DELETE", `/user/conversations/${String(path)}`);
+    assert.equal(gone.status, 200);
+    await page.context().setOffline(false);
+    await log.getByText("One.").waitFor({ state: "detached" });
+    assert.equal(await box.inputValue(), "A question that took a while to write");
+    answers("Two.");
+    await box.press("Enter");
+    await log.getByText("Two.").waitFor();
+    await isAnswered(seen);
+    assert.deepEqual(await lines(seen), [
+      "Assistant: Hi!", "You: A question that took a while to write", "Assistant: Two.",
+    ]);
+  });
+});
+
 test("[WG200] visitors never read what is meant for the owner, who gets an event, a webhook and a banner", { skip, timeout }, async () => {
   const { key } = await server.newAccount({ balance: "0.01" });
   const receiver = await startWebhookReceiver();
