@@ -215,6 +215,7 @@ async function notBegun(
     await refusals.publish({
       accountId: conversation.accountId, assistantUuid: assistant.uuid,
       conversationUuid: conversation.uuid, reason: outcome.kind,
+      dailyCap: assistant.settings.daily_spend_cap,
     });
   }
   return settled(outcome, given, now);

@@ -13,17 +13,19 @@ export interface RefusedVisitor {
   /** Null: the conversation could not be created. */
   conversationUuid: string | null;
   reason: Refused;
+  /** The assistant's own limit, so that reaching another is published again. */
+  dailyCap?: number | null;
 }
 
 /** Publishes the same refusal only once in a while, because visitors may retry without end. */
 export function createRefusals(
   { store, bus, system }: { store: ConversationStore; bus: EventBus; system: System },
 ): { publish(refused: RefusedVisitor): Promise<void> } {
-  /** When it was published last, keyed by account and reason. */
+  /** When it was published last, keyed by account, reason and limit. */
   const logged = new Map<string, number>();
   return {
-    publish: async (refused) => {
-      const name = `${refused.accountId} ${refused.reason}`;
+    publish: async ({ dailyCap = null, ...refused }) => {
+      const name = `${refused.accountId} ${refused.reason} ${String(dailyCap)}`;
       const nowMs = system.monotonicMs();
       const last = logged.get(name);
       if (last !== undefined && nowMs - last < LIMITS.troubleToldMs) return;

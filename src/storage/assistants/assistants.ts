@@ -113,14 +113,18 @@ export function assistantCommands(sql: Sql) {
       phone_number_id, knowledgebase_id, created_at, updated_at, settings)
     VALUES (@uuid, @accountId, @name, @type, @status, @mode, @folderId,
       @phoneNumberId, @knowledgebaseId, @now, @now, @settings) RETURNING id`);
-  const current = sql.prepare<object, { updated_at: number }>(`
-    SELECT updated_at FROM assistants
+  const current = sql.prepare<object, { updated_at: number; settings: string }>(`
+    SELECT updated_at, settings FROM assistants
     WHERE id = @assistantId AND account_id = @accountId AND deleted_at IS NULL`);
   const change = sql.prepare<object, { updated_at: number }>(`
     UPDATE assistants SET name = @name, type = @type, status = @status, mode = @mode,
       folder_id = @folderId, phone_number_id = @phoneNumberId,
       knowledgebase_id = @knowledgebaseId, settings = @settings, updated_at = ${TOUCHED}
     WHERE id = @assistantId AND account_id = @accountId RETURNING updated_at`);
+  /** Visitors are answered again, up to the new limit. */
+  const forgetCapReached = sql.prepare(`
+    UPDATE accounts SET trouble_at = NULL, trouble_reason = NULL, trouble_conversation = NULL
+    WHERE id = @accountId AND trouble_reason = 'daily_cap_reached'`);
   const settingsOf = sql.prepare<object, { settings: string }>(
     "SELECT settings FROM assistants WHERE id = @assistantId AND account_id = @accountId");
   const setSettings = sql.prepare(`
@@ -155,6 +159,8 @@ export function assistantCommands(sql: Sql) {
         ...plain, ...settingColumns(args.settings), accountId, assistantId, now,
       });
       await setLabels(accountId, assistantId, labelIds);
+      const { daily_spend_cap: before } = JSON.parse(row.settings) as AssistantSettings;
+      if (before !== args.settings.daily_spend_cap) await forgetCapReached.run({ accountId });
       return { kind: "updated", updatedAt: changed.updated_at };
     },
     "assistants.setTools": async (args: {

@@ -364,3 +364,22 @@ test("[DB1782] that an assistant has reached its daily limit is on every page un
     assert.equal(await banner.count(), 0);
   });
 });
+
+test("[VS3] the banner of a daily limit goes when the limit is changed, and is back when that is reached", { skip }, async () => {
+  const { id, uuid } = await newAssistant(server, { daily_spend_cap: 0.001 });
+  const conversation = await newConversation(server, uuid);
+  const send = async (): Promise<number> => (await server.call(
+    "POST", `/conversations/${conversation}/messages`, { body: { message: "Hello?" } })).status;
+  assert.equal(await send(), 429);
+  await withDashboard(async ({ page, go }) => {
+    const banner = page.getByText("an assistant has reached its daily spending limit");
+    await go(`/assistants/${id}`);
+    await banner.waitFor();
+    await page.getByText("Spend limit", { exact: true }).click();
+    await page.getByLabel("Daily spending limit").fill("0.01");
+    await page.getByRole("button", { name: "Save" }).click();
+    await banner.waitFor({ state: "detached" });
+    assert.deepEqual([await send(), await send()], [200, 429]);
+    await banner.waitFor();
+  });
+});

@@ -2,6 +2,7 @@
 // and the test live here, so that they survive a change of tab.
 import { useState } from "preact/hooks";
 import type { PageProps } from "#ui/dashboard/page.ts";
+import { useMe } from "#ui/dashboard/data/lists.ts";
 import { messageOf, unwrap, useApi } from "#ui/dashboard/data/session.tsx";
 import { useData, type Data } from "#ui/dashboard/data/use-data.ts";
 import { Button } from "#ui/dashboard/kit/controls.tsx";
@@ -38,8 +39,14 @@ function Opened({ data, record, tab: named }: {
   data: Data<Assistant>; record: Assistant; tab: string;
 }) {
   const toasts = useToasts();
+  const me = useMe();
   const draft = useNewDraft(record, {
-    onRead: data.set, onSaved: () => toasts.notify("Saved"),
+    onRead: data.set,
+    onSaved: () => {
+      toasts.notify("Saved");
+      // Another daily limit ends the trouble of having reached it.
+      me.reload();
+    },
   });
   const test = useTest(draft);
   const home = `#/assistants/${record.id}`;
