@@ -102,7 +102,19 @@ function createLabelLinks(sql: Sql) {
   };
 }
 
+/** With another daily limit visitors are answered again, until that is reached. */
+function createCapTroubleEnd(sql: Sql) {
+  const forget = sql.prepare(`
+    UPDATE accounts SET trouble_at = NULL, trouble_reason = NULL, trouble_conversation = NULL
+    WHERE id = @accountId AND trouble_reason = 'daily_cap_reached'`);
+  return async (before: string, { accountId, settings }: AssistantChange): Promise<void> => {
+    const { daily_spend_cap: cap } = JSON.parse(before) as AssistantSettings;
+    if (cap !== settings.daily_spend_cap) await forget.run({ accountId });
+  };
+}
+
 export function assistantCommands(sql: Sql) {
+  const endCapTrouble = createCapTroubleEnd(sql);
   const refuse = createReferenceCheck(sql);
   const setLabels = createLabelLinks(sql);
   const count = sql.prepare<object, { count: number }>(`
@@ -121,10 +133,6 @@ export function assistantCommands(sql: Sql) {
       folder_id = @folderId, phone_number_id = @phoneNumberId,
       knowledgebase_id = @knowledgebaseId, settings = @settings, updated_at = ${TOUCHED}
     WHERE id = @assistantId AND account_id = @accountId RETURNING updated_at`);
-  /** Visitors are answered again, up to the new limit. */
-  const forgetCapReached = sql.prepare(`
-    UPDATE accounts SET trouble_at = NULL, trouble_reason = NULL, trouble_conversation = NULL
-    WHERE id = @accountId AND trouble_reason = 'daily_cap_reached'`);
   const settingsOf = sql.prepare<object, { settings: string }>(
     "SELECT settings FROM assistants WHERE id = @assistantId AND account_id = @accountId");
   const setSettings = sql.prepare(`
@@ -159,8 +167,7 @@ export function assistantCommands(sql: Sql) {
         ...plain, ...settingColumns(args.settings), accountId, assistantId, now,
       });
       await setLabels(accountId, assistantId, labelIds);
-      const { daily_spend_cap: before } = JSON.parse(row.settings) as AssistantSettings;
-      if (before !== args.settings.daily_spend_cap) await forgetCapReached.run({ accountId });
+      await endCapTrouble(row.settings, args);
       return { kind: "updated", updatedAt: changed.updated_at };
     },
     "assistants.setTools": async (args: {

@@ -204,7 +204,17 @@ test("[DB588] a toast stays while its button has the focus, and goes afterwards"
   });
 });
 
-test("[DB648] a toast that appears while a dialog is open is in the dialog, announced there and undone there", { skip }, async () => {
+/** The buttons that a toast covers. */
+const UNDER_TOASTS = `(() => {
+  const boxes = [...document.querySelectorAll(".toasts p")].map((one) => one.getBoundingClientRect());
+  return [...document.querySelectorAll("dialog button")].filter((button) => {
+    const { top, bottom, left, right } = button.getBoundingClientRect();
+    return !button.closest(".toasts") && bottom > 0 && top < innerHeight && boxes.some((box) =>
+      top < box.bottom && box.top < bottom && left < box.right && box.left < right);
+  }).map((button) => button.innerText);
+})()`;
+
+test("[DB648] [VS4] a toast that appears while a dialog is open is in the dialog, announced there and undone there, and covers no button", { skip }, async () => {
   const { id } = await newTrunk(server, { phone_number: "+4930901820" });
   await server.call("PUT", `/user/phone-numbers/${id}`, { body: { nickname: "Before" } });
   const name = async (): Promise<string> => (await read("/user/phone-numbers/all")).data
@@ -217,6 +227,10 @@ test("[DB648] a toast that appears while a dialog is open is in the dialog, anno
     await dialog.getByRole("button", { name: "Save name" }).click();
     await dialog.getByRole("status").getByText("Name saved").waitFor();
     assert.equal(await name(), "After");
+    for (const height of [400, 800]) {
+      await page.setViewportSize({ width: 320, height });
+      assert.deepEqual(await page.evaluate(UNDER_TOASTS), []);
+    }
     await undo(page, "Name saved");
     assert.equal(await name(), "Before");
     await dialog.getByLabel("Name").fill("Again");
