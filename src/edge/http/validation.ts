@@ -68,8 +68,15 @@ function hasCredentials(text: string): boolean {
   return username + password !== "";
 }
 
+/** `error`: of an object whose schema names all that it may have. */
+function unknownMessage(field: string, { schema }: ValueError): string {
+  const known = Object.keys((schema.properties ?? {}) as TProperties).slice(0, CHOICES_NAMED_MAX);
+  return `The field ${field} does not exist${known.length > 0 ? `: use ${known.join(", ")}` : ""}.`;
+}
+
 function messageFor(field: string, error: ValueError): string {
   const { schema, value } = error;
+  if (error.type === ValueErrorType.ObjectAdditionalProperties) return unknownMessage(field, error);
   if (error.type === ValueErrorType.ObjectRequiredProperty || isMissing(value)) {
     return `The ${spoken(field)} field is required.`;
   }
