@@ -143,7 +143,7 @@ function createSetPassword(sql: Sql, members: Members) {
   const closeLinks = sql.prepare(`
     UPDATE invitations SET closed_at = @now
     WHERE account_id = @accountId AND user_id = @userId AND closed_at IS NULL`);
-  return async (args: ArgsOf<"setPassword">): Promise<void> => {
+  return async (args: Omit<ArgsOf<"setPassword">, "provenBy">): Promise<void> => {
     await setPassword.run(args);
     await closeLinks.run(args);
     await members.endSessions(args.accountId, args.userId);
@@ -169,8 +169,14 @@ function sessionCommands(sql: Sql, members: Members) {
   const end = sql.prepare(`
     DELETE FROM user_sessions
     WHERE id = @sessionId AND user_id = @userId AND account_id = @accountId`);
+  const setPassword = createSetPassword(sql, members);
   return {
-    "users.setPassword": createSetPassword(sql, members),
+    "users.setPassword": async (args: ArgsOf<"setPassword">): Promise<boolean> => {
+      const row = await members.find(args.accountId, args.userId);
+      if (!row || row.password_hash !== args.provenBy) return false;
+      await setPassword(args);
+      return true;
+    },
     "users.link": async (args: ArgsOf<"link">): Promise<boolean> => {
       if ((await link.run({ ...args, ...args.subject })).changes === 0) return false;
       await members.note(args, "member.link", member(args.userId), { issuer: args.subject.issuer });

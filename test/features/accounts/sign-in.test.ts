@@ -194,6 +194,17 @@ test("[NP5] who stays signed in does so after a change of their password; others
   }
 });
 
+test("[NP6] of changes of a password that meet one takes effect, and the others are refused", async () => {
+  const { key } = await server.newAccount();
+  const ana = await memberOf(server, "operator", key);
+  const wanted = ["a new long password", "another long one"];
+  const answers = await Promise.all(wanted.map((password) =>
+    ana.call("PUT", "/user/password", { current_password: PASSWORD, password })));
+  assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 422]);
+  const taken = wanted[answers.findIndex(({ status }) => status === 200)];
+  assert.equal((await signIn(server, ana.email, taken)).status, 200);
+});
+
 test("[AU314] a new password invalidates older links for one", async () => {
   const { key } = await server.newAccount();
   const ana = await memberOf(server, "operator", key);

@@ -198,12 +198,15 @@ function createChangePassword(
     if (!isFirst && current === "") {
       throw fieldFault("current_password", "The current password field is required.");
     }
-    if (!isFirst && !await passwords.verify(current, stored?.passwordHash ?? null)) {
-      throw fieldFault("current_password", "The current password is wrong.");
-    }
+    const wrong = (): Fault => fieldFault("current_password", "The current password is wrong.");
+    const provenBy = stored?.passwordHash ?? null;
+    if (!isFirst && !await passwords.verify(current, provenBy)) throw wrong();
     assertUsable(password, email);
     const passwordHash = await passwords.hash(password);
-    await store.setPassword({ accountId, userId, passwordHash, by, now: system.now() });
+    const now = system.now();
+    if (!await store.setPassword({ accountId, userId, passwordHash, provenBy, by, now })) {
+      throw wrong();
+    }
     onChange();
     const isKept = own !== undefined && own.expiresAt - own.createdAt > SESSION_MS * 1000;
     return open(user, from, isKept);

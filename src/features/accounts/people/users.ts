@@ -122,10 +122,14 @@ export interface UserStore {
   remove(args: {
     accountId: number; userId: number; manager: Manager; by: By; now: Instant;
   }): Promise<ChangeOutcome>;
-  /** Also ends every session of the member and voids links for a new password. */
+  /**
+   * Also ends every session of the member and voids links for a new password. False: the member is
+   * gone, or the password is no longer `provenBy`.
+   */
   setPassword(args: {
-    accountId: number; userId: number; passwordHash: string; by: By; now: Instant;
-  }): Promise<void>;
+    accountId: number; userId: number; passwordHash: string; provenBy: string | null; by: By;
+    now: Instant;
+  }): Promise<boolean>;
   /** False: the member is gone, or linked to another person meanwhile. */
   link(args: {
     accountId: number; userId: number; subject: Subject; by: By; now: Instant;
