@@ -148,8 +148,9 @@ function callsRoute(tools: Tools): Route {
         id: call.id,
         state: call.state,
         result: call.result,
+        // The clock may have been set back during the call.
         duration_ms: call.finishedAt === null
-          ? null : Math.round((call.finishedAt - call.createdAt) / 1000),
+          ? null : Math.max(0, Math.round((call.finishedAt - call.createdAt) / 1000)),
         created_at: isoMicros(call.createdAt),
       })));
     },

@@ -325,7 +325,7 @@ test("[TL12] header values appear nowhere in the database, its events or the met
   assert.ok(model.requests.every((request) => !JSON.stringify(request).includes("canary")));
 });
 
-test("[TL141] a tool's owner sees its last calls with their times and results", async () => {
+test("[TL141][NP7] a tool's owner sees its last calls with their times and results", async () => {
   const { calls: [first] } = await turnWith({}, { item: "tube", count: 1 });
   assert.deepEqual(first?.result, { ok: true });
   const tools = await server.call("GET", "/user/tools");
@@ -347,6 +347,10 @@ test("[TL141] a tool's owner sees its last calls with their times and results", 
   assert.ok(Number.isInteger(newest.duration_ms) && !Number.isNaN(Date.parse(newest.created_at)));
   const numbers = body.map(({ id: number }: { id: number }) => number);
   assert.deepEqual(numbers, numbers.toSorted((a: number, b: number) => b - a));
+  await runBeside(
+    server.dataDir, `UPDATE tool_calls SET finished_at = created_at - 1000 WHERE id = ${newest.id}`);
+  const { body: [setBack] } = await server.call("GET", `/user/tools/${id}/calls`);
+  assert.deepEqual([setBack.id, setBack.duration_ms], [newest.id, 0]);
   const { body: mine } = await server.call("GET", `/user/tools/${(await newTool()).id}/calls`);
   assert.deepEqual(mine, []);
   const other = await server.newAccount();
