@@ -192,10 +192,13 @@ function createEndInactive(sql: Sql, appendEvent: AppendEvent) {
       if (!row) continue;
       const settings = JSON.parse(row.settings) as { conversation_inactivity_timeout?: number };
       const minutes = settings.conversation_inactivity_timeout ?? DEFAULT_INACTIVITY_MINUTES;
-      const quietAt = Math.max(row.last_message_at, row.desk_at ?? 0) + minutes * MINUTE_MICROS;
-      // A conversation that waits for a person does not end through inactivity.
+      const timeout = minutes * MINUTE_MICROS;
+      const quietAt = Math.max(row.last_message_at, row.desk_at ?? 0) + timeout;
+      // A conversation that waits for a person does not end through inactivity. It may wait for
+      // months: it is due again when it could end if it stopped waiting at once.
+      const again = row.is_waiting === 1 ? timeout : MINUTE_MICROS;
       if (quietAt > now || row.answering === 1 || row.is_waiting === 1) {
-        await lookAgain.run({ id, checkAt: Math.max(quietAt, now + MINUTE_MICROS) });
+        await lookAgain.run({ id, checkAt: Math.max(quietAt, now + again) });
         continue;
       }
       await end({ id, now });

@@ -2,6 +2,8 @@
 // the answers people have ready.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { createSystem } from "#core/system.ts";
+import { rowsBeside } from "#support/databases/beside.ts";
 import { newAssistant, newConversation, startTestServer } from "#support/server.ts";
 import { startScriptedModel } from "#support/vendors/scripted-model.ts";
 
@@ -137,4 +139,30 @@ test("[DK15] canned replies: created, changed, deleted, shortcuts unique, per ac
   assert.deepEqual((await call("GET", "")).body, { data: [changed.body.data] });
   assert.equal((await call("DELETE", `/${id}`)).status, 200);
   assert.deepEqual((await call("GET", "")).body, { data: [] });
+});
+
+test("[NP8] while a conversation waits for a person its end is looked for once per timeout, and not missed", async () => {
+  const real = createSystem();
+  let aheadMicros = 0;
+  const on = await startTestServer({
+    system: { ...real, now: () => real.now() + aheadMicros },
+  });
+  const quick = await newAssistant(on, { conversation_inactivity_timeout: 60 });
+  const uuid = await newConversation(on, quick.uuid);
+  const desk = (what: string) => on.call("POST", `/user/conversations/${uuid}/${what}`, { body: {} });
+  const startedAt = real.now();
+  const looked = async (minutes: number) => {
+    aheadMicros = minutes * 60_000_000;
+    await on.app.features.conversations.sweep();
+    const [row] = await rowsBeside<{ state: string; check_at: number }>(
+      on.dataDir, "SELECT state, check_at FROM conversations WHERE uuid = @uuid", { uuid });
+    return [row?.state, Math.floor(((row?.check_at ?? 0) - startedAt) / 60_000_000)];
+  };
+  assert.equal((await desk("request-human")).status, 200);
+  assert.deepEqual(await looked(61), ["open", 121]);
+  aheadMicros = 80 * 60_000_000;
+  assert.equal((await desk("hand-back")).status, 200);
+  assert.deepEqual(await looked(122), ["open", 140]);
+  assert.equal((await looked(141))[0], "ended");
+  await on.close();
 });
