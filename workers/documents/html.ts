@@ -65,9 +65,10 @@ class Reader {
 
   page(): Page {
     this.#flush();
-    const base = this.#base;
-    const links = base === "" ? this.#links : this.#links.map((link) =>
-      (URL.canParse(link, base) ? new URL(link, base).href : link));
+    // A base without a host, as `/`, is itself relative to the page.
+    const base = URL.parse(this.#base, this.#place.url);
+    const links = this.#base === "" || !base ? this.#links : this.#links.map((link) =>
+      URL.parse(link, base)?.href ?? link);
     return { list: this.#list, title: this.#title.replaceAll(/\s+/g, " ").trim(), links };
   }
 
