@@ -80,7 +80,6 @@ export function createHost(options: HostOptions): Host {
           const { remote, warm } = calls.get(callId) ?? {};
           calls.delete(callId);
           remote?.close();
-          warm?.session.callerLeft();
           return warm?.closed() ?? null;
         },
       }));
@@ -221,8 +220,10 @@ const NOBODY = { person: null, leaving: null, warm: null };
 
 /** Nobody hears them any more; `then` runs once their last words are on record. */
 function partFrom(
-  { person, leaving }: Pick<Entry, "person" | "leaving">, reason: EndReason, then: () => void,
+  { person, leaving, warm }: Pick<Entry, keyof typeof NOBODY>, reason: EndReason,
+  then: () => void,
 ): void {
+  warm?.session.callerLeft();
   if (waitsForWords(reason)) return leave(person, () => leave(leaving, then));
   person?.close();
   leaving?.close();

@@ -35,6 +35,8 @@ interface WarmPlay {
   colleague?: Partial<CallerScript>;
   setup?: Partial<WarmSetup>;
   colleagueRate?: 8000 | 16_000;
+  /** How long the final text of what somebody said takes. */
+  recognitionMs?: number;
   /** Absent: it comes at once; null: never. */
   summary?: string | null;
   limitMs?: number;
@@ -95,7 +97,8 @@ async function playWarm(play: WarmPlay): Promise<PlayedWarm> {
   };
   const host = createHost({
     synthesizer: () => createLoopbackSynthesizer({ system, synthesisMs: 0 }),
-    transcriber: () => createLoopbackTranscriber({ system, recognitionMs: 0 }),
+    transcriber: () =>
+      createLoopbackTranscriber({ system, recognitionMs: play.recognitionMs ?? 0 }),
     speechToSpeech: () => assert.fail("no model speaks by itself"),
     vad: loopbackVad, level: () => (pcm) => pcm, noiseFilter: null, turnEnds: null,
     ambience: () => assert.fail("there is no ambience"),
@@ -257,6 +260,17 @@ test("[WT24] whenever either hangs up, both lines end or the caller is back, and
       else assert.ok(heardBy(played.caller).endsWith("through."), `${waitMs}: ${heardBy(played.caller)}`);
     }
   }
+});
+
+test("[MX16] a caller who hangs up in mid-word has left at once, though their last words are waited for", async () => {
+  const played = await playWarm({
+    recognitionMs: 1500,
+    // Half a second before the colleague presses the key.
+    caller: [{ waitMs: 8000 }, { noiseMs: 1500 }, { hangUp: true }],
+    colleague: { steps: [{ waitMs: 6200 }, { dtmf: "1" }, ...QUIET] },
+  });
+  assert.deepEqual([played.reason, played.outcome], ["customer_hung_up", "caller_left"]);
+  assert.ok(!played.stages.includes("connected"), played.stages.join());
 });
 
 test("[WT24] actions of a person in the call or of the operator end it, too", async () => {
