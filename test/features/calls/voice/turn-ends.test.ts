@@ -106,3 +106,19 @@ test("[MX15] while a person has the call only a stop of the server ends it", () 
   talk.feed({ kind: "played_out" });
   assert.deepEqual(talk.of("hang_up").map(({ reason }) => reason), ["server_restarted"]);
 });
+
+test("[MX17] who takes a call or leaves it during a transfer has it, or not, once the transfer has failed", () => {
+  const joined = { kind: "person_joined", isAlone: true } as const;
+  for (const isLeft of [false, true]) {
+    const talk = createTalk();
+    talk.feed({ kind: "end_after_speech", reason: "transferred" });
+    talk.feed(joined);
+    if (isLeft) talk.feed({ kind: "person_left", wasLost: false });
+    talk.feed({ kind: "transfer_failed" });
+    talk.voice(600);
+    talk.pass(220);
+    talk.final("Hello?");
+    talk.pass(2000);
+    assert.deepEqual([talk.of("note").length, talk.of("reply").length], isLeft ? [0, 1] : [1, 0]);
+  }
+});
