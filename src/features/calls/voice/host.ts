@@ -173,6 +173,8 @@ function handle(
     case "summary":
       return entry.warm?.session.summarised(message.text);
     case "end_after_speech":
+      // The assistant has asked for a colleague, and hangs up in the same breath.
+      if (message.reason === "assistant_ended" && entry.warm?.session.isOver === false) return;
       entry.warm?.session.cancel();
       return session.endAfterSpeech(message.reason, message.to);
     case "hang_up":

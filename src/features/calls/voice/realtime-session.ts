@@ -165,7 +165,7 @@ export class RealtimeSession implements CallSession {
 
   endAfterSpeech(reason: EndReason, to: string | null = null): void {
     if (reason === "server_restarted") return this.#takeLeave(reason);
-    if (this.#isAside()) return;
+    if (this.#isAside() || (reason === "assistant_ended" && this.#ending?.to)) return;
     this.#ending = { reason, to };
     if (this.#replies.length === 0) this.#endNow();
   }

@@ -144,7 +144,7 @@ export class VoiceSession implements CallSession {
   }
 
   endAfterSpeech(reason: EndReason, to: string | null = null): void {
-    this.#transferTo = to;
+    this.#transferTo = to ?? this.#transferTo;
     if (!this.channel.isOver) this.#feed({ kind: "end_after_speech", reason });
   }
 

@@ -78,6 +78,20 @@ test("[VL193] a transferred call without news ends when its time is up", () => {
   assert.deepEqual(handedTo, ["+15550123", "+15550123"]);
 });
 
+test("[MX18] a call that the assistant transfers and hangs up in one breath is transferred", () => {
+  const handedTo: string[] = [];
+  const played = playCall({
+    steps: [{ waitMs: 60 * MINUTE_MS }], settings: { maxDurationMs: 20_000 },
+    handOn: (to) => void handedTo.push(to),
+    during: (session, after) => after(500, () => {
+      session.endAfterSpeech("transferred", "+15550123");
+      session.endAfterSpeech("assistant_ended");
+    }),
+  });
+  assert.deepEqual(handedTo, ["+15550123"]);
+  assert.equal(played.over?.reason, "max_duration");
+});
+
 test("[VL193] a caller who comes back from a transfer talks on and has the rest of the time", () => {
   const played = playCall({
     steps: [{ waitMs: 20_000 }, { say: "Where was I?" }, { waitMs: 60 * MINUTE_MS }],

@@ -209,6 +209,15 @@ test("[MX5] a realtime call is transferred once, whatever the model says meanwhi
   assert.equal(call.reason(), "server_restarted");
 });
 
+test("[MX18] a realtime call that its model transfers and hangs up in one breath is transferred", () => {
+  const call = answeredCall({});
+  call.reply("goodbye", 500);
+  call.session.endAfterSpeech("transferred", "+15550123");
+  call.session.endAfterSpeech("assistant_ended");
+  call.system.advance(600);
+  assert.deepEqual([call.transfers, call.reason()], [["+15550123"], null]);
+});
+
 test("[VL166] the goodbye of a realtime call is said once, before its time is up", () => {
   const call = answeredCall({ maxDurationMs: 30_000 });
   call.system.advance(21_900);

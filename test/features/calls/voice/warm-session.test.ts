@@ -355,6 +355,16 @@ test("[MX4] a person who takes the caller over ends the transfer, and the caller
   assert.deepEqual([played.caller.live, played.colleague.live], [1, 0]);
 });
 
+test("[MX19] an assistant that calls a colleague and hangs up in one breath does not end the call", async () => {
+  const played = await playWarm({
+    during: [[1, (send) => send({
+      kind: "end_after_speech", callId: 1, reason: "assistant_ended", to: null,
+    })]],
+    colleague: { steps: [{ words: 9 }, { dtmf: "1" }, ...QUIET] }, limitMs: 30_000,
+  });
+  assert.deepEqual([played.stages.at(-1), played.reason], ["connected", null]);
+});
+
 test("[WT8] hold music is audible, never loud, and the same in whatever pieces it is read", () => {
   for (const rate of [8000, 16_000, 24_000]) {
     const [whole, pieces] = [createHoldMusic(rate), createHoldMusic(rate)];

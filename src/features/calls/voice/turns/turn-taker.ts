@@ -112,6 +112,8 @@ function receive(draft: Draft, event: TurnEvent): void {
     case "end_after_speech":
       if (event.reason === "server_restarted") return sayGoodbye(draft, event.reason);
       if (state.phase === "aside") return;
+      // A model that has transferred a call may hang up too, in the same breath.
+      if (state.ending === "transferred" && event.reason === "assistant_ended") return;
       state.ending = event.reason;
       if (state.phase === "listening" || state.phase === "waiting") hangUp(draft, event.reason);
       return;
