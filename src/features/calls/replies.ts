@@ -275,11 +275,13 @@ function noteTransfer(
 
 function actionsOf(options: CallingOptions, call: LiveCall): CallActions {
   const { media } = options;
-  const callId = call.id;
+  const { id: callId, assistant } = call;
   return {
-    hangUp: () => media.send({
-      kind: "end_after_speech", callId, reason: "assistant_ended", to: null,
-    }),
+    hangUp: () => {
+      // In the same turn it may have handed the call to another assistant.
+      if (call.assistant !== assistant) return;
+      media.send({ kind: "end_after_speech", callId, reason: "assistant_ended", to: null });
+    },
     transfer: call.hasLine
       ? (to, type) => {
           // The caller may have talked the model into the number.

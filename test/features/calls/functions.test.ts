@@ -182,17 +182,17 @@ void suite("at the same time", { concurrency: true }, () => {
     const listed = await desk.call("GET", "/user/calls");
     assert.deepEqual(listed.body.data[0].transfers, tried);
 
-    // The goodbye comes before what was asked for.
-    scripts.set(desk.name, ({ messages }) => [calling("transfer_call"), calling("hang_up")]
-      [messages.filter(({ role }) => role === "tool").length] ?? { tokens: ["Bye."] });
-    const [left] = (await ended(desk, await desk.dial({
-      tools: [
-        { type: "call_transfer", description: "", phone_number: "+15550177" },
-        { type: "end_call", description: "" },
-      ],
-    }))).transfers;
-    assert.deepEqual(
-      [left.status, left.failure_reason], ["failed", "The call ended before the transfer was made."]);
+    const asked = Promise.withResolvers<void>();
+    scripts.set(desk.name, (request) => {
+      if (lastRole(request) !== "tool") return calling("transfer_call");
+      asked.resolve();
+      return { tokens: Array<string>(60).fill("wait ") };
+    });
+    const tools = [{ type: "call_transfer", description: "", phone_number: "+15550177" }];
+    const leftId = await desk.dial({ tools });
+    await asked.promise.then(() => desk.call("POST", `/user/calls/${leftId}/end`));
+    const [left] = (await ended(desk, leftId)).transfers;
+    assert.equal(left.failure_reason, "The call ended before the transfer was made.");
 
     scripts.set(desk.name, () => ({ tokens: ["Nine ", "to ", "five."] }));
     const plain = await ended(desk, await desk.dial(hook));
