@@ -26,6 +26,13 @@ interface Page {
   links: string[];
 }
 
+/** The address a tag leads to; a page may send browsers on by itself. */
+function linkOf(name: string, attributes: Record<string, string>): string | undefined {
+  if (name === "a" || name === "area") return attributes.href;
+  if (name !== "meta" || attributes["http-equiv"]?.toLowerCase() !== "refresh") return undefined;
+  return /url\s*=\s*["']?([^"']+)/i.exec(attributes.content ?? "")?.[1];
+}
+
 /** Reads into `list`; `url` is noted with every block. Throws Unreadable. */
 export function readHtml(html: string, list = new BlockList(), url?: string): Page {
   if (html.length > HTML_CHARS_MAX) throw new Unreadable("The page is too large to read.");
@@ -77,14 +84,13 @@ class Reader {
     if (this.#depth > DEPTH_MAX) throw new Unreadable("The page is nested too deeply to read.");
     if (name === "title" && this.#title === "") this.#inTitle = true;
     if (name === "base" && attributes.href) this.#base = attributes.href;
-    if (this.#skippedFrom > 0) {
-      // Menus are not read as text, but their links lead to the other pages.
-      if (name === "a" && attributes.href) this.#links.push(attributes.href);
-      return;
-    }
+    const link = linkOf(name, attributes);
+    if (link) this.#links.push(link);
+    // Menus are not read as text, but their links lead to the other pages.
+    if (this.#skippedFrom > 0) return;
     const isHidden = "hidden" in attributes || attributes["aria-hidden"] === "true";
     if (SKIPPED.has(name) || (isHidden && !VOID.has(name))) this.#skippedFrom = this.#depth;
-    else this.#begin(name, attributes);
+    else this.#begin(name);
   }
 
   text(part: string): void {
@@ -113,7 +119,7 @@ class Reader {
     if (name === "pre") this.#inPre = false;
   }
 
-  #begin(name: string, attributes: Record<string, string>): void {
+  #begin(name: string): void {
     const level = HEADING.exec(name)?.[1];
     if (level && this.#lines === 0) {
       this.#flush();
@@ -124,7 +130,6 @@ class Reader {
     else if (name === "br" || name === "tr") this.#breakLine("\n");
     else if (name === "li") this.#breakLine("\n- ");
     else if ((name === "td" || name === "th") && !this.#atLineStart) this.#text += " | ";
-    else if (name === "a" && attributes.href) this.#links.push(attributes.href);
   }
 
   #breakLine(mark: string): void {

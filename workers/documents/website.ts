@@ -24,7 +24,7 @@ function addPage(list: BlockList, { url, contentType }: Fetched, body: Buffer): 
   }
   const charset = /charset=["']?([\w-]+)/i.exec(contentType)?.[1]
     ?? charsetOf(body);
-  const html = decoderOf(charset, "utf-8").decode(body);
+  const html = charset ? decoderOf(charset, "utf-8").decode(body) : decodeText(body);
   // A page's title is the heading above all of its text.
   const { title } = readHtml(html.slice(0, 64 * 1024).split(/<body/i)[0] ?? "");
   if (title !== "") list.heading(0, title);

@@ -215,3 +215,24 @@ test("[KB382] robots.txt is found behind five redirects, also at another site; b
   assert.match((await documentOf(id, forbidden)).failure_reason as string, /robots\.txt/);
   assert.deepEqual(await textsOf(id, await add(id, { url: `${six.url}/` })), ["Home."]);
 });
+
+test("[VS7] a page that names no encoding is read as UTF-8 or UTF-16, otherwise as Windows' own", async () => {
+  const site = await newSite({
+    "/": '<p>Straße <a href="/old">old</a> <a href="/wide">wide</a></p>',
+    "/old": Buffer.from("<p>Gr\u00f6\u00dfe</p>", "latin1"),
+    "/wide": Buffer.from("\ufeff<p>Größe zwei</p>", "utf16le"),
+  });
+  const id = await newKnowledgebase(server);
+  const document = await add(id, { url: `${site.url}/`, relative_links_limit: 5 });
+  assert.deepEqual(await textsOf(id, document), ["Straße old wide", "Größe", "Größe zwei"]);
+});
+
+test("[VS8] where a page sends browsers by itself, and the areas of its pictures, are followed", async () => {
+  const site = await newSite({
+    "/": '<meta http-equiv="Refresh" content="0; URL=\'/de/\'"><p>Moving.</p>',
+    "/de/": '<p>Willkommen.</p><map><area href="preise"></map>', "/de/preise": "<p>Preise.</p>",
+  });
+  const id = await newKnowledgebase(server);
+  const document = await add(id, { url: `${site.url}/`, relative_links_limit: 5 });
+  assert.deepEqual(await textsOf(id, document), ["Moving.", "Willkommen.", "Preise."]);
+});
