@@ -182,7 +182,7 @@ async function gather(
   const { functions, ...resolved } = await resolveTurn(context, history[0]?.content ?? "");
   return {
     ...resolved,
-    functions: joinFunctions([...functions, endFunction(context), request]),
+    functions: joinFunctions([...functions, endFunction(context, desk), request]),
     persona,
     variables: context.variables,
     instructions: given?.system ?? deskInstructions(desk, said, away),

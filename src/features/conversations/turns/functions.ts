@@ -7,10 +7,15 @@ import type { Away, DeskState } from "#events/events.ts";
 import type { TurnContext } from "#features/assistants/turn-context.ts";
 import { sayAway } from "#features/conversations/desk/context.ts";
 
-/** Ends the conversation once the reply is stored; it opens again with the next message. */
-export function endFunction({ assistant, endConversation }: TurnContext): FunctionSource {
+/**
+ * Ends the conversation once the reply is stored; it opens again with the next message. One whose
+ * visitor waits for a person is not ended, as nobody would come then.
+ */
+export function endFunction(
+  { assistant, endConversation }: TurnContext, desk: DeskState,
+): FunctionSource {
   const ending = assistant.settings.tools.find(({ type }) => type === "end_call");
-  if (ending?.type !== "end_call") return NO_FUNCTIONS;
+  if (ending?.type !== "end_call" || desk === "waiting") return NO_FUNCTIONS;
   const description = ending.description
     || "Ends the conversation. Use it when the person has said goodbye and nothing is left to do.";
   return {
