@@ -97,6 +97,13 @@ export function wholeStart(text: string, unitsMax: number): string {
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? unitsMax - 1 : unitsMax);
 }
 
+/** The end of a text, like `wholeStart`. */
+export function wholeEnd(text: string, unitsMax: number): string {
+  const from = Math.max(0, text.length - unitsMax);
+  const first = text.charCodeAt(from);
+  return text.slice(from > 0 && first >= 0xdc00 && first <= 0xdfff ? from + 1 : from);
+}
+
 /** Whether a text has more characters (code points, as JSON Schema counts) than that. */
 export function isLonger(text: string, charsMax: number): boolean {
   if (text.length <= charsMax) return false;

@@ -4,7 +4,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import { wholeStart } from "#core/values.ts";
+import { wholeEnd, wholeStart } from "#core/values.ts";
 import type { HistoryMessage } from "#engine/history.ts";
 import type { LanguageModel } from "#providers/models/port.ts";
 
@@ -58,10 +58,10 @@ export function createSummarise({ resolveModel, system, log }: SummariseOptions)
   };
 }
 
-const transcriptOf = (history: readonly HistoryMessage[]): string => history
+const transcriptOf = (history: readonly HistoryMessage[]): string => wholeEnd(history
   .filter(({ content }) => content.trim() !== "")
   .map(({ role, content }) => `${role === "assistant" ? "AI" : "Customer"}: ${content}`)
-  .join("\n").slice(-TRANSCRIPT_CHARS_MAX);
+  .join("\n"), TRANSCRIPT_CHARS_MAX);
 
 const messagesOf = (
   { instructions, language, localTime }: Briefing, transcript: string,

@@ -5,7 +5,7 @@ import type { Assistant } from "#features/assistants/assistants.ts";
 import { LIMITS } from "#core/limits.ts";
 import type { Logger } from "#core/logger.ts";
 import type { System } from "#core/system.ts";
-import { jsonOf, recordOf, wholeStart } from "#core/values.ts";
+import { jsonOf, recordOf, wholeEnd, wholeStart } from "#core/values.ts";
 import type { LanguageModel, ModelMessage } from "#providers/models/port.ts";
 import { transcriptText, type Line } from "./records/transcript.ts";
 
@@ -38,7 +38,7 @@ const NONE: Evaluation = { values: {}, error: null };
 export function createEvaluate(options: EvaluateOptions): Evaluate {
   return async (assistant, entries, signal) => {
     const { post_call_evaluation: isWanted, post_call_schema: fields } = assistant.settings;
-    const transcript = transcriptText(entries).slice(-TRANSCRIPT_CHARS_MAX);
+    const transcript = wholeEnd(transcriptText(entries), TRANSCRIPT_CHARS_MAX);
     if (!isWanted || fields.length === 0 || transcript === "") return NONE;
     if (options.isOffline(assistant)) return { values: {}, error: NOT_OFFLINE };
     const messages = request(assistant, fields, transcript);
