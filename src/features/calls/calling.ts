@@ -69,7 +69,7 @@ const WEB_RATE = 16_000;
 
 export function createCalling(options: CallingOptions): Calling {
   const { media, calls, capacity, system, log } = options;
-  const { live, opening, preparing } = createOpening(options);
+  const { live, opening, preparing, neverPlaced } = createOpening(options);
   const { finish, look: lookForEnded, leave } = createAfterCall(options);
   capacity.count(() => live.values());
   const keep = (what: string, work: Promise<unknown>): void => {
@@ -89,12 +89,8 @@ export function createCalling(options: CallingOptions): Calling {
     if (isStopping) takeLeave(options, entry);
     return entry;
   };
-  const neverPlaced = (call: Call, error: unknown): void => {
-    log.error({ err: error, call_id: call.id }, "could not start a call");
-    keep("call status", calls.change(call, "failed", neverOpened("speech_failed", error)));
-  };
   const surely = (call: Call, work: () => Promise<void>): Promise<void> =>
-    preparing(call, work).catch((error: unknown) => neverPlaced(call, error));
+    preparing(call, work).catch(() => undefined);
   /** Never throws: the record has begun, so a call that cannot be opened fails. */
   const place: Place = (call, assistant, args) => {
     try {
@@ -140,20 +136,31 @@ export function createCalling(options: CallingOptions): Calling {
   };
 }
 
+/** Rejects as the work does; the call has failed then. */
 type Preparing = <T>(call: Call, work: () => Promise<T>) => Promise<T>;
 
 /** Calls that are open, and calls with a record that are about to be opened. */
 function createOpening(options: CallingOptions) {
-  const { offer } = options;
+  const { calls, log, offer } = options;
   const live = new Map<number, LiveCall>();
   options.onLost(() => abandon(options, live));
   const opening = new Map<number, Promise<void>>();
-  const preparing: Preparing = async ({ id }, work) => {
+  /** Ends the record, which nothing else would. */
+  const neverPlaced = (call: Call, error: unknown): void => {
+    log.error({ err: error, call_id: call.id }, "could not start a call");
+    calls.change(call, "failed", neverOpened("speech_failed", error)).catch((err: unknown) =>
+      log.error({ err, call_id: call.id }, "could not record that a call failed"));
+  };
+  const preparing: Preparing = async (call, work) => {
+    const { id } = call;
     const { promise, resolve } = Promise.withResolvers<void>();
     opening.set(id, promise);
     const withdraw = offer(id);
     try {
       return await work();
+    } catch (error) {
+      neverPlaced(call, error);
+      throw error;
     } finally {
       opening.delete(id);
       const opened = live.get(id);
@@ -162,7 +169,7 @@ function createOpening(options: CallingOptions) {
       resolve();
     }
   };
-  return { live, opening, preparing };
+  return { live, opening, preparing, neverPlaced };
 }
 
 type Open = (call: Call, assistant: Assistant, args: OpenArgs) => LiveCall;

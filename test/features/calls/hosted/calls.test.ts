@@ -7,6 +7,8 @@ import { after, test } from "node:test";
 import { encodeG711, LAWS } from "#providers/carriers/sip/media/g711.ts";
 import { loopbackAudio } from "#providers/speech/loopback.ts";
 import { askUntil } from "#support/asking.ts";
+import { runBeside } from "#support/databases/beside.ts";
+import { aboutTheFile } from "#support/engines.ts";
 import { levelAt } from "#support/calls/spectrum.ts";
 import { parseWav } from "#support/calls/wav.ts";
 import { CUSTOMER, startTwilioWorld } from "#support/carriers/server-with-twilio.ts";
@@ -275,6 +277,26 @@ test("[TW70] [CR349] a call from a telephone is recorded before it is answered, 
   assert.deepEqual([call.type, call.assistant_phone_number, call.variables.name], ["inbound", number, "Ada"]);
   assert.deepEqual([call.carrier_cost, call.total_cost], [0.0085, 0.0585]);
   assert.deepEqual(world.statuses(id), ["in-progress", "ended", "ended_by_customer"]);
+});
+
+test("[CR531] an incoming call of which something could not be stored is refused, and does not stay open", { skip: aboutTheFile }, async () => {
+  receiver.answer((_, response) => {
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ variables: { name: "unstorable" } }));
+  });
+  await runBeside(server.dataDir, `
+    CREATE TRIGGER full BEFORE UPDATE ON calls WHEN new.variables LIKE '%unstorable%'
+      AND old.variables NOT LIKE '%unstorable%'
+    BEGIN SELECT RAISE(ABORT, 'it cannot be stored'); END`);
+  const { number } = await world.desk({ inbound_webhook_url: `${receiver.url}/who` });
+  const { status } = await world.post(world.voiceUrl, {
+    CallSid: "CA531", CallStatus: "ringing", Direction: "inbound", From: CUSTOMER, To: number,
+  });
+  assert.equal(status, 500);
+  const { id } = await world.newestCall();
+  const call = await world.when(id, "failed");
+  assert.deepEqual([call.type, call.total_cost], ["inbound", 0]);
+  await runBeside(server.dataDir, "DROP TRIGGER full");
 });
 
 test("[TW71] speech over a reply drops the audio on its way", async () => {
