@@ -297,7 +297,8 @@ export function openPanel(given: ShellParts & { root: HTMLElement }): Panel {
         log.label();
       }
       labelled = talk.settings;
-      if (box.value !== talk.draft) box.value = talk.draft;
+      // What is drawn again may be older than what has been typed since.
+      if (talk !== last?.talk && box.value !== talk.draft) box.value = talk.draft;
       last = { ...shown };
       const asks = fieldsOf(options, talk.settings).length > 0 && talk.variables === null;
       form.element.hidden = !asks;
