@@ -2,6 +2,7 @@
 // in neutral words only. A reply that began and failed is published as `reply_failed`; this is for
 // messages that were refused before. Called by conversations.ts and creation.ts.
 import { LIMITS } from "#core/limits.ts";
+import { createRateLimiter } from "#core/rate-limit.ts";
 import type { System } from "#core/system.ts";
 import type { EventBus } from "#events/bus.ts";
 import type { Refused } from "#events/events.ts";
@@ -21,15 +22,14 @@ export interface RefusedVisitor {
 export function createRefusals(
   { store, bus, system }: { store: ConversationStore; bus: EventBus; system: System },
 ): { publish(refused: RefusedVisitor): Promise<void> } {
-  /** When it was published last, keyed by account, reason and limit. */
-  const logged = new Map<string, number>();
+  /** Keyed by account, reason and limit. */
+  const rates = createRateLimiter([{ count: 1, windowMs: LIMITS.troubleToldMs }], {
+    system, keysMax: LIMITS.rateLimiterKeysMax,
+  });
   return {
     publish: async ({ dailyCap = null, ...refused }) => {
-      const name = `${refused.accountId} ${refused.reason} ${String(dailyCap)}`;
-      const nowMs = system.monotonicMs();
-      const last = logged.get(name);
-      if (last !== undefined && nowMs - last < LIMITS.troubleToldMs) return;
-      logged.set(name, nowMs);
+      const key = `${refused.accountId} ${refused.reason} ${String(dailyCap)}`;
+      if (!rates.take(key).allowed) return;
       bus.publishCommitted(await store.publishRefused({ ...refused, now: system.now() }));
     },
   };

@@ -117,9 +117,7 @@ export function createSmtpMailer({ url, from, system }: SmtpOptions): Mailer {
       handedOver.delete(messageId);
     }
   };
-  const persist = async (
-    { accountId, ...mail }: Mail & { id: string },
-  ): Promise<void> => {
+  const persist = async ({ accountId, ...mail }: Mail & { id: string }): Promise<void> => {
     const tried = (): Promise<void> => places.take(accountId, () => attempt(mail));
     for (const delayMs of RETRY_MS) {
       try {

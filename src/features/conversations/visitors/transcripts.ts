@@ -67,7 +67,8 @@ export function createTranscripts({ mailer, system, log }: TranscriptOptions) {
       for (const [at, one] of limits.entries()) one.take(keys[at] ?? "");
       const answered = new AbortController();
       const sent = mailer.send({
-        accountId: assistant.accountId, to: email, subject: `Your chat with ${assistant.name.replaceAll(/\s+/g, " ")}`,
+        accountId: assistant.accountId, to: email,
+        subject: `Your chat with ${assistant.name.replaceAll(/\s+/g, " ")}`,
         text: messages.map((message) => lineOf(message, assistant)).join("\n\n"),
       }).catch((error: unknown) => {
         log.warn({ err: error, assistant_id: assistant.id }, "could not send a transcript");
